@@ -1,0 +1,29 @@
+//! Trax: a host that runs durable trains shipped as WebAssembly components.
+//!
+//! # The rooms
+//!
+//! Rooms are listed in reading order; each names only rooms above it, and `tests/tidy.rs` proves it.
+//!
+//! | room | holds | may name |
+//! |---|---|---|
+//! | [`clock`] | host time and entropy, the only readers of either | - |
+//! | [`model`] | what exists and what may follow what; pure | - |
+//! | [`chain`] | a train as data: declaration, verification, walk; pure | model |
+//! | [`decide`] | questions and answers: checks, fingerprints, hashes; pure | model, chain |
+//! | [`guest`] | wasmtime: check, compile, limit and call components | clock, model, chain |
+//! | [`deciders`] | who answers questions | clock, model, chain, decide, guest |
+//! | [`engine`] | the life of a run | all above |
+//! | [`cli`] | one file per command, and all printing | all above |
+//!
+//! # Invariants
+//!
+//! 1. `model`, `chain` and `decide` never await, read no clock and hold no handle.
+//! 2. Only `guest` names wasmtime. Only `cli` prints. Only `clock` reads host time or randomness.
+//! 3. `guest` does not know who answers questions: whoever calls it, answers it.
+//! 4. A chain is read without running it; the host owns the values between junctions.
+//! 5. A decision is recorded before the run acts on it.
+//! 6. Every queue, batch and guest (time, memory, output) has a named limit.
+
+pub mod chain;
+pub mod clock;
+pub mod model;

@@ -1,0 +1,3 @@
+//! The `trax` binary.
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! What exists and what may follow what: plain data and pure rules, shared by every room.
+//!
+//! Nothing here waits, reads a clock or holds a handle.
+
+pub mod answer;
+pub mod failure;
+pub mod json;
+pub mod limits;
+pub mod name;
+pub mod question;
+pub mod value;

@@ -1,0 +1,3 @@
+//! Benchmarks of the guest room.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Runs the tasks of the project.
+
+fn main() {}
