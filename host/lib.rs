@@ -24,6 +24,11 @@
 //! 5. A decision is recorded before the run acts on it.
 //! 6. Every queue, batch and guest (time, memory, output) has a named limit.
 
-pub mod chain;
 pub mod clock;
 pub mod model;
+pub mod chain;
+pub mod decide;
+pub mod guest;
+pub mod deciders;
+pub mod engine;
+pub mod cli;

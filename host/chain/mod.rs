@@ -2,5 +2,124 @@
 //!
 //! Everything here is pure. The host owns the values between junctions; the walk says what comes next and is told what
 //! came of it, and never waits for anything itself.
+//!
+//! - [`declaration`] is what a component says; [`schema`] and [`question`] check the parts that stand alone.
+//! - [`verify`] turns a declaration into a [`Chain`] of [`node`]s with a [`graph`], or names all of its [`faults`].
+//! - [`walk`] drives a run through a chain: [`next`] lists what it can ask for, [`route`] takes tracks by decisions,
+//!   and [`memory`] holds the values.
 
 pub mod declaration;
+pub mod schema;
+pub mod question;
+mod names;
+pub mod faults;
+pub mod step;
+pub mod node;
+pub mod graph;
+mod flow;
+mod rules;
+mod reader;
+pub mod verify;
+pub mod decision;
+pub mod route;
+pub mod memory;
+pub mod next;
+mod visit;
+pub mod walk;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use crate::chain::declaration::{Step, Track, Train};
+use crate::chain::node::{Node, NodeIndex};
+use crate::chain::reader::Layout;
+use crate::chain::schema::Types;
+use crate::model::question::Question;
+
+/// A train that [`verify::verify`] found no fault in. Never changes; made once per version of a component and
+/// shared by its runs.
+#[derive(Debug)]
+pub struct Chain {
+    train: Train,
+    types: Types,
+    nodes: Vec<Node>,
+    /// The nodes of the train's own chain, then those of each track of the arena.
+    scopes: Vec<Vec<NodeIndex>>,
+    questions: HashMap<String, usize>,
+    graph: String,
+    hash: String,
+}
+
+impl Chain {
+    fn new(train: Train, types: Types, layout: Layout) -> Self {
+        let keys = train.questions.iter().enumerate();
+        let questions = keys.map(|(position, question)| (question.key.clone(), position)).collect();
+        let Layout { nodes, scopes } = layout;
+        let (graph, hash) = (String::new(), String::new());
+        let mut chain = Self { train, types, nodes, scopes, questions, graph, hash };
+        chain.graph = graph::text(&chain);
+        chain.hash = graph::hash(&chain.graph);
+        chain
+    }
+
+    /// The declaration it was made of.
+    pub fn train(&self) -> &Train {
+        &self.train
+    }
+
+    /// Its types: every value that enters a run's Memory is admitted by them.
+    pub fn types(&self) -> &Types {
+        &self.types
+    }
+
+    /// A node of this chain.
+    ///
+    /// # Panics
+    /// When the index comes from another chain.
+    pub fn node(&self, index: NodeIndex) -> &Node {
+        &self.nodes[index.index()]
+    }
+
+    /// Every node in declared order; the last one is `Resolve#0`.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The canonical text of its graph; [`graph`] says what it holds.
+    pub fn graph_json(&self) -> &str {
+        &self.graph
+    }
+
+    /// SHA-256 of [`Self::graph_json`] in 64 lowercase hexadecimal digits. Equal for chains whose runs can continue
+    /// each other's checkpoints.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The question with this key.
+    pub fn question(&self, key: &str) -> Option<&Question> {
+        self.questions.get(key).and_then(|position| self.train.questions.get(*position))
+    }
+
+    /// The step that a node stands for; none for `Resolve#0`.
+    pub fn step(&self, node: &Node) -> Option<&Step> {
+        let steps = match node.scope.checked_sub(1) {
+            None => &self.train.root,
+            Some(track) => &self.train.tracks.get(track)?.steps,
+        };
+        steps.get(node.position)
+    }
+
+    /// The nodes of the train's own chain (0) or of the arena's track `scope - 1`, in order.
+    fn scope(&self, scope: usize) -> &[NodeIndex] {
+        self.scopes.get(scope).map_or(&[], Vec::as_slice)
+    }
+
+    /// A track of the arena.
+    fn track(&self, track: u32) -> Option<&Track> {
+        self.train.tracks.get(track as usize)
+    }
+}

@@ -12,6 +12,8 @@ pub const TRAINS_MAX: usize = 1_000;
 pub const TYPES_MAX: usize = 2_000;
 /// The most bytes of one schema.
 pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+/// The most bytes of all schemas of one train together. Compiling them takes a fraction of a second.
+pub const SCHEMAS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What one call into a guest, and the run around it, may use.
 #[derive(Debug, Clone, PartialEq, Eq)]

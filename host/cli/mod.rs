@@ -1,0 +1,89 @@
+//! The command line: one file per command, and all printing.
+
+pub mod check;
+pub mod error;
+pub mod input;
+pub mod load;
+pub mod output;
+pub mod run;
+pub mod trace;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::cli::error::CliError;
+use crate::cli::output::Output;
+
+/// Runs durable trains shipped as WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "trax", version, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print data for programs instead of text for people
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Keep compiled code in this folder [default: a folder of the user's cache]
+    #[arg(long, global = true, env = "TRAX_CODE_FOLDER", value_name = "FOLDER")]
+    pub code_folder: Option<PathBuf>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a train once, here, without a database
+    Run(run::Run),
+    /// Say whether a component would be accepted, and what it declares
+    Check(check::Check),
+}
+
+impl Cli {
+    /// Carries the command out and returns the exit code.
+    pub async fn run(self) -> u8 {
+        let mut output = Output::new(self.global.json);
+        let done = match self.command {
+            Command::Run(command) => command.run(&self.global, &mut output).await,
+            Command::Check(command) => command.run(&self.global, &mut output).await,
+        };
+        match done.and_then(|code| output.flush().map(|()| code)) {
+            Ok(code) => code,
+            Err(error) => report(&error, &mut output),
+        }
+    }
+}
+
+fn report(error: &CliError, output: &mut Output) -> u8 {
+    // A reader that has closed its end, such as `head`, has seen what it wanted.
+    if !error.is_broken_pipe() {
+        output.error(error);
+    }
+    error.exit_code()
+}
+
+/// Exit codes: the same for every command.
+pub mod exit {
+    /// Done.
+    pub const DONE: u8 = 0;
+    /// The run, or the thing asked for, failed.
+    pub const FAILED: u8 = 1;
+    /// The command line or the input is wrong.
+    pub const USAGE: u8 = 2;
+    /// There is no such file, train or row.
+    pub const NOT_FOUND: u8 = 3;
+    /// Refused: the component does not pass, or something is in the way.
+    pub const REFUSED: u8 = 4;
+    /// A bug, or a machine that cannot run guests.
+    pub const BUG: u8 = 70;
+    /// Stopped by Ctrl-C.
+    pub const INTERRUPTED: u8 = 130;
+}

@@ -1,0 +1,145 @@
+//! Who answers questions: deciders by name, and which of them a question goes to.
+//!
+//! A train may ship rule deciders of its own; all others are set up on the host. A step names its decider, or else its
+//! train does; the host can put one decider in place of all of them.
+
+pub mod rules;
+pub mod scripted;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::deciders::rules::RuleDecider;
+use crate::deciders::scripted::ScriptedDecider;
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::question::Question;
+use crate::model::value::Value;
+
+/// Questions about one state, asked in one call.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The train's name.
+    pub train: &'a str,
+    /// What the questions are about.
+    pub state: &'a Value,
+    /// The questions, in the words of the step that asks.
+    pub questions: &'a [&'a Question],
+}
+
+/// Answers questions.
+pub enum Decider {
+    /// Rules that the train's own component ships.
+    Rules(RuleDecider),
+    /// Answers from a file.
+    Scripted(ScriptedDecider),
+}
+
+impl Decider {
+    /// Answers what it can. The answers have not been checked; questions it cannot answer are left out.
+    ///
+    /// # Errors
+    /// The decider's own failure, with its own class.
+    pub async fn decide(&self, request: Request<'_>) -> Result<Vec<Answer>, Failure> {
+        match self {
+            Self::Rules(rules) => rules.decide(request).await,
+            Self::Scripted(scripted) => scripted.decide(request),
+        }
+    }
+}
+
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rules(_) => "rules",
+            Self::Scripted(_) => "scripted",
+        })
+    }
+}
+
+/// The deciders that one train can be answered by.
+#[derive(Debug, Default)]
+pub struct Deciders {
+    by_name: BTreeMap<String, Decider>,
+    train_default: Option<String>,
+    in_place_of_all: Option<String>,
+}
+
+impl Deciders {
+    /// None yet; questions that name none go to the train's default.
+    pub fn new(train_default: Option<String>) -> Self {
+        Self { by_name: BTreeMap::new(), train_default, in_place_of_all: None }
+    }
+
+    /// Adds a decider. A later one of the same name takes the earlier one's place.
+    pub fn add(&mut self, name: impl Into<String>, decider: Decider) {
+        self.by_name.insert(name.into(), decider);
+    }
+
+    /// Adds a decider that answers everything, whatever a step or the train names.
+    pub fn add_in_place_of_all(&mut self, name: impl Into<String>, decider: Decider) {
+        let name = name.into();
+        self.in_place_of_all = Some(name.clone());
+        self.by_name.insert(name, decider);
+    }
+
+    /// The decider of a step that names this one, or none.
+    ///
+    /// # Errors
+    /// A permanent failure when nobody is named, or nobody has that name.
+    pub fn of_step(&self, named: Option<&str>) -> Result<(&str, &Decider), Failure> {
+        let wanted = self.in_place_of_all.as_deref().or(named).or(self.train_default.as_deref());
+        let Some(wanted) = wanted else {
+            return Err(Failure::permanent(
+                "NoDecider",
+                "the step names no decider and its train has no default; name one in the train, or \
+                 give answers with --answers",
+            ));
+        };
+        match self.by_name.get_key_value(wanted) {
+            Some((name, decider)) => Ok((name, decider)),
+            None => Err(Failure::permanent("UnknownDecider", self.unknown(wanted))),
+        }
+    }
+
+    fn unknown(&self, wanted: &str) -> String {
+        let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
+        match known.as_slice() {
+            [] => format!("there is no decider '{wanted}', and no other"),
+            known => format!("there is no decider '{wanted}'; there is {}", known.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scripted() -> Decider {
+        Decider::Scripted(ScriptedDecider::from_json("{}").unwrap())
+    }
+
+    #[test]
+    fn the_step_comes_before_the_train_and_one_in_place_of_all_before_both() {
+        let mut deciders = Deciders::new(Some("train".to_owned()));
+        let named = |deciders: &Deciders, step| match deciders.of_step(step) {
+            Ok((name, _)) => name.to_owned(),
+            Err(failure) => failure.message,
+        };
+        assert_eq!(named(&deciders, None), "there is no decider 'train', and no other");
+
+        deciders.add("train", scripted());
+        deciders.add("step", scripted());
+        assert_eq!(named(&deciders, None), "train");
+        assert_eq!(named(&deciders, Some("step")), "step");
+        assert_eq!(
+            named(&deciders, Some("gone")),
+            "there is no decider 'gone'; there is step, train"
+        );
+
+        deciders.add_in_place_of_all("answers", scripted());
+        assert_eq!(named(&deciders, Some("step")), "answers");
+        let nobody = Deciders::new(None).of_step(None).unwrap_err();
+        assert_eq!(nobody.name, "NoDecider");
+    }
+}

@@ -1,0 +1,160 @@
+//! Asking: from questions about a state to recorded answers that fit them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::chain::Chain;
+use crate::decide::check;
+use crate::decide::fingerprint::fingerprint;
+use crate::decide::state_hash::StateHasher;
+use crate::deciders::{Deciders, Request};
+use crate::engine::journal::{Decided, Event, Journal};
+use crate::guest::context::{Ask, BoxFuture};
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::question::Question;
+use crate::model::value::Value;
+
+/// Asks the questions of one run.
+pub struct Asker {
+    /// The train.
+    pub chain: Arc<Chain>,
+    /// Who answers.
+    pub deciders: Arc<Deciders>,
+    /// Where answers are recorded.
+    pub journal: Arc<dyn Journal>,
+    /// Hashes states.
+    pub hasher: StateHasher,
+}
+
+/// One asking of a question.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The question, in the words of the step that asks.
+    pub question: Question,
+    /// The n-th asking of this question in the run and branch, from 0.
+    pub occurrence: u32,
+}
+
+/// Where questions are asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The node that asks.
+    pub node: &'a str,
+    /// The branch it is in, or empty.
+    pub branch: &'a str,
+}
+
+impl Asker {
+    /// Asks questions about a state in one call. Every answer has been recorded when this returns, also one that does
+    /// not fit and fails the node.
+    ///
+    /// # Errors
+    /// The decider's failure; a transient one that names every answer that is missing or does not fit; a permanent one
+    /// when there is no such decider.
+    pub async fn ask(
+        &self,
+        place: Place<'_>,
+        state: &Value,
+        asked: &[Asked],
+        decider: Option<&str>,
+    ) -> Result<Vec<Answer>, Failure> {
+        let (name, decider) = self.deciders.of_step(decider)?;
+        let questions: Vec<&Question> = asked.iter().map(|a| &a.question).collect();
+        let train = &self.chain.train().name;
+        let request = Request { train, state, questions: &questions };
+        let given = decider.decide(request).await?;
+        let checked = check::check(&questions, given);
+        for (index, asked) in asked.iter().enumerate() {
+            let (answer, refused) = match &checked {
+                Ok(answers) => (answers.get(index).cloned(), None),
+                Err(unfit) => {
+                    let fault = unfit.faults.iter().find(|fault| fault.key == asked.question.key);
+                    let Some(fault) = fault else { continue };
+                    (fault.answer.clone(), Some(fault.problem.clone()))
+                }
+            };
+            let decided = Decided {
+                node: place.node.to_owned(),
+                branch: place.branch.to_owned(),
+                question: asked.question.clone(),
+                occurrence: asked.occurrence,
+                fingerprint: fingerprint(place.node, &state.type_name, &asked.question),
+                state_hash: self.hasher.hash_for(self.chain.types(), state, &asked.question),
+                decider: name.to_owned(),
+                answer,
+                refused,
+            };
+            self.journal.record(Event::Decided(Box::new(decided))).await?;
+        }
+        checked.map_err(Failure::from)
+    }
+}
+
+/// Asks for one junction, which may ask only what it has declared.
+pub struct JunctionAsker {
+    /// Asks for the run.
+    pub asker: Arc<Asker>,
+    /// The junction's node.
+    pub node: String,
+    /// The branch it is in, or empty.
+    pub branch: String,
+    /// The keys it has declared.
+    pub keys: Vec<String>,
+    /// How often each question was asked by this node.
+    pub asked: Mutex<BTreeMap<String, u32>>,
+}
+
+impl JunctionAsker {
+    fn next_occurrence(&self, key: &str) -> u32 {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = asked.entry(key.to_owned()).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    fn asked(&self, key: &str) -> Result<Asked, Failure> {
+        let declared = self.keys.iter().any(|k| k == key);
+        match self.asker.chain.question(key).filter(|_| declared) {
+            Some(question) => {
+                Ok(Asked { question: question.clone(), occurrence: self.next_occurrence(key) })
+            }
+            None => Err(Failure::permanent(
+                "UndeclaredQuestion",
+                format!(
+                    "'{}' asked '{key}', which its junction does not declare; add the key to its \
+                     declaration",
+                    self.node
+                ),
+            )),
+        }
+    }
+
+    async fn answer(&self, state: Value, keys: Vec<String>) -> Result<Vec<Answer>, Failure> {
+        let types = self.asker.chain.types();
+        let state = types.admit(&state.type_name, &state.json).map_err(|fault| {
+            Failure::permanent(
+                "BadState",
+                format!("'{}' asked about a state that {fault}", self.node),
+            )
+        })?;
+        if let Some(key) = repeated(&keys) {
+            let message = format!("'{}' asked '{key}' twice in one call; ask it once", self.node);
+            return Err(Failure::permanent("RepeatedQuestion", message));
+        }
+        let asked = keys.iter().map(|key| self.asked(key)).collect::<Result<Vec<_>, _>>()?;
+        let place = Place { node: &self.node, branch: &self.branch };
+        self.asker.ask(place, &state, &asked, None).await
+    }
+}
+
+impl Ask for JunctionAsker {
+    fn ask(&self, state: Value, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Answer>, Failure>> {
+        Box::pin(self.answer(state, keys))
+    }
+}
+
+fn repeated(keys: &[String]) -> Option<&String> {
+    let mut seen = BTreeSet::new();
+    keys.iter().find(|key| !seen.insert(*key))
+}

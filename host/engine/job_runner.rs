@@ -1,0 +1,262 @@
+//! The life of one run: walk the chain, call junctions, ask questions, record, end.
+//!
+//! The walk says what comes next and is told what came of it; this file does the waiting. Nothing here depends on a
+//! database: whatever a run does that must be kept goes to its [`Journal`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+
+use crate::chain::Chain;
+use crate::chain::declaration::{BranchFailure, Isolation, Step};
+use crate::chain::next::{Ask, Call, Checkpoint, End, Fork, Next, Routed};
+use crate::chain::node::NodeIndex;
+use crate::chain::walk::Walk;
+use crate::decide::state_hash::StateHasher;
+use crate::deciders::Deciders;
+use crate::engine::asking::{Asked, Asker, JunctionAsker, Place};
+use crate::engine::journal::{Event, Journal};
+use crate::guest::GuestError;
+use crate::guest::call::{RawValue, Session};
+use crate::guest::component::Component;
+use crate::guest::context::{BoxFuture, CallContext, Progress, RunInfo};
+use crate::guest::outcome::Ended;
+use crate::guest::run_log::RunLog;
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::limits::Limits;
+use crate::model::value::Value;
+
+/// Everything a run is made of.
+pub struct JobRunner {
+    /// The verified train.
+    pub chain: Arc<Chain>,
+    /// The component that ships it.
+    pub component: Arc<Component>,
+    /// Who answers its questions.
+    pub deciders: Arc<Deciders>,
+    /// Where what happens is recorded.
+    pub journal: Arc<dyn Journal>,
+    /// What each of its junctions may use.
+    pub limits: Limits,
+    /// Where its guests' lines go.
+    pub log: Arc<RunLog>,
+    /// Set when the run is asked to stop.
+    pub cancel: CancellationToken,
+    /// Who the run is, as its guests may learn it; the node is filled in here.
+    pub run: RunInfo,
+    /// Hashes the states of its questions.
+    pub hasher: StateHasher,
+}
+
+impl JobRunner {
+    /// Runs a train on an input to its end.
+    ///
+    /// # Errors
+    /// [`GuestError`] when the host could not ask the guest: the run has not ended, and can be taken up again.
+    pub async fn run(self, input: Value) -> Result<End, GuestError> {
+        let mut walk = Walk::start(Arc::clone(&self.chain), input.clone());
+        let asker = Arc::new(Asker {
+            chain: Arc::clone(&self.chain),
+            deciders: Arc::clone(&self.deciders),
+            journal: Arc::clone(&self.journal),
+            hasher: self.hasher.clone(),
+        });
+        let input_hash = hex::encode(Sha256::digest(input.json.as_bytes()));
+        Drive { runner: self, asker, input_hash }.to_end(&mut walk).await
+    }
+}
+
+struct Drive {
+    runner: JobRunner,
+    asker: Arc<Asker>,
+    input_hash: String,
+}
+
+impl Drive {
+    /// Takes one walk to its end: the run's own, or a branch's.
+    fn to_end<'a>(&'a self, walk: &'a mut Walk) -> BoxFuture<'a, Result<End, GuestError>> {
+        Box::pin(async move {
+            let mut session = self.session();
+            loop {
+                if self.runner.cancel.is_cancelled() {
+                    walk.cancel();
+                }
+                match walk.next() {
+                    Next::Call(call) => match self.call(&mut session, &call).await? {
+                        Ended::Returned(values) => walk.returned(Ok(values)),
+                        Ended::Failed(failure) => walk.returned(Err(failure)),
+                        Ended::Cancelled => walk.cancel(),
+                    },
+                    Next::Ask(ask) => walk.answered(self.ask(&ask).await),
+                    Next::Routed(routed) => {
+                        let node = routed.node;
+                        if let Err(failure) = self.routed(routed).await {
+                            walk.unrecorded(node, failure);
+                        }
+                    }
+                    Next::Checkpoint(it) => walk.stored(self.checkpoint(it).await),
+                    Next::Fork(fork) => walk.joined(self.fork(fork).await?),
+                    Next::Done(end) => return Ok(end),
+                }
+            }
+        })
+    }
+
+    async fn routed(&self, routed: Routed) -> Result<(), Failure> {
+        self.record(Event::Routed {
+            node: self.node_id(routed.node),
+            question_key: routed.question_key,
+            track: routed.track,
+            fallback_reason: routed.fallback_reason,
+        })
+        .await
+    }
+
+    fn session(&self) -> Session {
+        let isolation: Isolation = self.runner.chain.train().isolation;
+        Arc::clone(&self.runner.component).session(isolation)
+    }
+
+    async fn record(&self, event: Event) -> Result<(), Failure> {
+        self.runner.journal.record(event).await
+    }
+
+    fn node_id(&self, node: NodeIndex) -> String {
+        self.runner.chain.node(node).id.clone()
+    }
+
+    /// Calls a junction and takes its outputs in only if they fit their types.
+    async fn call(
+        &self,
+        session: &mut Session,
+        call: &Call,
+    ) -> Result<Ended<Vec<Value>>, GuestError> {
+        let (node, junction) = (self.node_id(call.node), call.junction.clone());
+        let started = Event::JunctionStarted { node: node.clone(), junction: junction.clone() };
+        if let Err(failure) = self.record(started).await {
+            return Ok(Ended::Failed(failure));
+        }
+        let train = &self.runner.chain.train().name;
+        let context = self.context(call, &node);
+        let called = session.run_junction(context, train, &junction, &call.inputs).await?;
+        let ended = match called.ended {
+            Ended::Returned(raw) => match self.admit(&node, raw) {
+                Ok(values) => Ended::Returned(values),
+                Err(failure) => Ended::Failed(failure),
+            },
+            Ended::Failed(failure) => Ended::Failed(failure),
+            Ended::Cancelled => Ended::Cancelled,
+        };
+        let failure = match &ended {
+            Ended::Failed(failure) => Some(failure.clone()),
+            Ended::Returned(_) | Ended::Cancelled => None,
+        };
+        let receipt = called.receipt;
+        let recorded = self.record(Event::JunctionEnded { node, junction, receipt, failure }).await;
+        Ok(match recorded {
+            Ok(()) => ended,
+            Err(failure) => Ended::Failed(failure),
+        })
+    }
+
+    fn context(&self, call: &Call, node: &str) -> CallContext {
+        let runner = &self.runner;
+        let mut run = runner.run.clone();
+        node.clone_into(&mut run.node_id);
+        run.visit = call.visit;
+        run.idempotency_key = self.idempotency_key(node, call.visit);
+        let asker = JunctionAsker {
+            asker: Arc::clone(&self.asker),
+            node: node.to_owned(),
+            branch: self.branch(call.node),
+            keys: self.declared_keys(call.node),
+            asked: Mutex::new(BTreeMap::new()),
+        };
+        CallContext {
+            run: Arc::new(run),
+            limits: runner.limits.clone(),
+            log: Arc::clone(&runner.log),
+            cancel: runner.cancel.clone(),
+            asker: Some(Arc::new(asker)),
+            progress: Arc::new(Mutex::new(Progress::default())),
+        }
+    }
+
+    fn declared_keys(&self, node: NodeIndex) -> Vec<String> {
+        let chain = &self.runner.chain;
+        match chain.step(chain.node(node)) {
+            Some(Step::Junction(junction) | Step::ShortCircuit(junction)) => junction.asks.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn branch(&self, node: NodeIndex) -> String {
+        self.runner.chain.node(node).branch.as_deref().unwrap_or_default().to_owned()
+    }
+
+    /// The same for a visit of a node in every run of an occurrence on the same input.
+    fn idempotency_key(&self, node: &str, visit: u32) -> String {
+        let mut hash = Sha256::new();
+        let visit = visit.to_string();
+        for part in [&*self.runner.run.occurrence_id, &self.input_hash, node, &visit] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hex::encode(hash.finalize())
+    }
+
+    fn admit(&self, node: &str, raw: Vec<RawValue>) -> Result<Vec<Value>, Failure> {
+        let bytes: usize = raw.iter().map(|value| value.json.len()).sum();
+        let limit = self.runner.limits.output_bytes;
+        if bytes > limit {
+            let message =
+                format!("'{node}' returned {bytes} bytes; the limit of output is {limit}");
+            return Err(Failure::permanent("OutputLimit", message));
+        }
+        let types = self.runner.chain.types();
+        raw.into_iter()
+            .map(|value| {
+                types.admit(&value.type_name, &value.json).map_err(|fault| {
+                    let message = format!("'{node}' returned a value that {fault}");
+                    Failure::permanent("BadOutput", message)
+                })
+            })
+            .collect()
+    }
+
+    async fn ask(&self, ask: &Ask) -> Result<Vec<Answer>, Failure> {
+        let asked: Vec<Asked> = ask
+            .questions
+            .iter()
+            .map(|q| Asked { question: q.question.clone(), occurrence: q.occurrence })
+            .collect();
+        let (node, branch) = (self.node_id(ask.node), self.branch(ask.node));
+        let place = Place { node: &node, branch: &branch };
+        self.asker.ask(place, &ask.state, &asked, ask.decider.as_deref()).await
+    }
+
+    async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<(), Failure> {
+        let node = self.node_id(checkpoint.node);
+        self.record(Event::Checkpoint { node, state: checkpoint.state }).await
+    }
+
+    /// Runs the branches of a parallel block one after the other. After a failure the rest is cancelled, unless the
+    /// block waits for all.
+    async fn fork(&self, fork: Fork) -> Result<Vec<Walk>, GuestError> {
+        let mut walks = Vec::new();
+        let mut is_cancelled = false;
+        for (_, mut walk) in fork.branches {
+            if is_cancelled {
+                walk.cancel();
+            }
+            let end = self.to_end(&mut walk).await?;
+            let has_failed = matches!(end, End::Failed(_));
+            is_cancelled |= has_failed && fork.on_failure == BranchFailure::CancelSiblings;
+            walks.push(walk);
+        }
+        Ok(walks)
+    }
+}

@@ -1,0 +1,84 @@
+//! What happens in a run, as it is recorded.
+//!
+//! An event is recorded before the run acts on it: when [`Journal::record`] returns, it is as durable as it will be.
+
+use crate::guest::context::BoxFuture;
+use crate::guest::outcome::Receipt;
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::question::Question;
+use crate::model::value::Value;
+
+/// Something that happened in a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A junction is about to be called.
+    JunctionStarted {
+        /// The node, for example `ParseTicket#0`.
+        node: String,
+        /// The junction's name.
+        junction: String,
+    },
+    /// A junction has ended.
+    JunctionEnded {
+        /// The node.
+        node: String,
+        /// The junction's name.
+        junction: String,
+        /// What it used.
+        receipt: Receipt,
+        /// Why it failed, if it did.
+        failure: Option<Failure>,
+    },
+    /// A question was answered.
+    Decided(Box<Decided>),
+    /// A routing step took a track.
+    Routed {
+        /// The routing step's node.
+        node: String,
+        /// The question's key.
+        question_key: String,
+        /// The track.
+        track: String,
+        /// Why the decision was not followed, if it was not.
+        fallback_reason: Option<String>,
+    },
+    /// A checkpoint was reached.
+    Checkpoint {
+        /// The checkpoint's node.
+        node: String,
+        /// What is stored.
+        state: Value,
+    },
+}
+
+/// A question and what came of asking it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The node that asked.
+    pub node: String,
+    /// The branch it asked in, or empty.
+    pub branch: String,
+    /// The question, in the words of the step that asked.
+    pub question: Question,
+    /// The n-th asking of this question in the run and branch, from 0.
+    pub occurrence: u32,
+    /// Identifies the asking as it was declared.
+    pub fingerprint: String,
+    /// Identifies the state it was about, unless states like it are not hashed.
+    pub state_hash: Option<String>,
+    /// Who answered.
+    pub decider: String,
+    /// What was answered; none when nothing was.
+    pub answer: Option<Answer>,
+    /// Why the answer is not acted on, if it is not.
+    pub refused: Option<String>,
+}
+
+/// Where events go.
+pub trait Journal: Send + Sync {
+    /// Records an event.
+    ///
+    /// An error fails the node that the event belongs to.
+    fn record(&self, event: Event) -> BoxFuture<'_, Result<(), Failure>>;
+}

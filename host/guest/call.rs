@@ -1,0 +1,324 @@
+//! Calls into a component: each in a task of its own, under limits, with one outcome whatever the guest does.
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{JoinError, JoinHandle};
+use wasmtime::Store;
+use wasmtime::component::Instance;
+
+use crate::chain::declaration;
+use crate::clock::Clock;
+use crate::guest::GuestError;
+use crate::guest::bindings::exports::trax::train::guest as wit;
+use crate::guest::component::{Component, Exports};
+use crate::guest::context::CallContext;
+use crate::guest::convert;
+use crate::guest::outcome::{self, Ended, Receipt};
+use crate::guest::state::{self, CANCEL_GRACE, Meter, State};
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::question::Question;
+use crate::model::value::Value;
+
+/// A value as a guest returned it: nothing of it has been checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawValue {
+    /// The name the guest gives its type.
+    pub type_name: String,
+    /// What should be JSON.
+    pub json: String,
+}
+
+/// What came of a call, and what it used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Called<T> {
+    /// What came of it.
+    pub ended: Ended<T>,
+    /// What it used.
+    pub receipt: Receipt,
+}
+
+/// Calls into one component for one run.
+///
+/// With [`declaration::Isolation::PerJunction`] every call gets an instance of its own. With `PerRun` they share one,
+/// until a call does not return properly; the next one starts with a new instance.
+pub struct Session {
+    component: Arc<Component>,
+    isolation: declaration::Isolation,
+    live: Option<Live>,
+}
+
+struct Live {
+    store: Store<State>,
+    instance: Instance,
+    exports: Exports,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// An instance, or the right to make one.
+enum Start {
+    Live(Box<Live>),
+    Slot(OwnedSemaphorePermit),
+}
+
+enum Request {
+    RunJunction { train: String, junction: String, inputs: Vec<wit::Value> },
+    Decide(wit::DecisionRequest),
+    DeclareTwice,
+}
+
+enum Response {
+    Values(Result<Vec<wit::Value>, wit::Failure>),
+    Answers(Result<Vec<wit::Answer>, wit::Failure>),
+    Trains(Vec<wit::Train>, Vec<wit::Train>),
+}
+
+impl Session {
+    /// A session without an instance yet.
+    pub const fn new(component: Arc<Component>, isolation: declaration::Isolation) -> Self {
+        Self { component, isolation, live: None }
+    }
+
+    /// Runs a junction.
+    ///
+    /// # Errors
+    /// [`GuestError`] when the host could not ask the guest.
+    pub async fn run_junction(
+        &mut self,
+        call: CallContext,
+        train: &str,
+        junction: &str,
+        inputs: &[Value],
+    ) -> Result<Called<Vec<RawValue>>, GuestError> {
+        let request = Request::RunJunction {
+            train: train.to_owned(),
+            junction: junction.to_owned(),
+            inputs: inputs.iter().map(convert::value_to_guest).collect(),
+        };
+        let raw = |value: wit::Value| RawValue { type_name: value.type_name, json: value.json };
+        let called = self.perform(call, request).await?;
+        Ok(called.map(|response| match response {
+            Response::Values(result) => {
+                result.map(|values| values.into_iter().map(raw).collect()).map_err(convert::failure)
+            }
+            Response::Answers(_) | Response::Trains(..) => Err(mismatched()),
+        }))
+    }
+
+    /// Asks a rule decider of the component.
+    ///
+    /// # Errors
+    /// [`GuestError`] when the host could not ask the guest.
+    pub async fn decide(
+        &mut self,
+        call: CallContext,
+        train: &str,
+        decider: &str,
+        state: &Value,
+        questions: &[&Question],
+    ) -> Result<Called<Vec<Answer>>, GuestError> {
+        let request = Request::Decide(wit::DecisionRequest {
+            train: train.to_owned(),
+            decider: decider.to_owned(),
+            state: convert::value_to_guest(state),
+            questions: questions.iter().map(|q| convert::question_to_guest(q)).collect(),
+        });
+        let called = self.perform(call, request).await?;
+        Ok(called.map(|response| match response {
+            Response::Answers(result) => result
+                .map(|answers| answers.into_iter().map(convert::answer).collect())
+                .map_err(convert::failure),
+            Response::Values(_) | Response::Trains(..) => Err(mismatched()),
+        }))
+    }
+
+    /// Reads the declaration twice, in one instance.
+    pub(in crate::guest) async fn declare_twice(
+        &mut self,
+        call: CallContext,
+    ) -> Result<Called<(Vec<declaration::Train>, Vec<declaration::Train>)>, GuestError> {
+        let trains = |list: Vec<wit::Train>| list.into_iter().map(convert::train).collect();
+        let called = self.perform(call, Request::DeclareTwice).await?;
+        Ok(called.map(|response| match response {
+            Response::Trains(first, second) => Ok((trains(first), trains(second))),
+            Response::Values(_) | Response::Answers(_) => Err(mismatched()),
+        }))
+    }
+
+    async fn perform(
+        &mut self,
+        call: CallContext,
+        request: Request,
+    ) -> Result<Called<Response>, GuestError> {
+        // Waiting for a slot is the host's shortage and counts against no limit of the guest.
+        let start = if let Some(live) = self.live.take() {
+            Start::Live(Box::new(live))
+        } else {
+            let is_junction = matches!(request, Request::RunJunction { .. });
+            Start::Slot(self.component.slot(is_junction).await?)
+        };
+        let meter = Arc::new(Meter::new(Clock));
+        let work =
+            work(Arc::clone(&self.component), start, call.clone(), Arc::clone(&meter), request);
+        let finished = supervise(tokio::spawn(work), &call).await?;
+        let ended = match finished {
+            Finished::Ran(Ok((live, response))) => {
+                if self.isolation == declaration::Isolation::PerRun {
+                    self.live = Some(live);
+                }
+                Ended::Returned(response)
+            }
+            Finished::Ran(Err(error)) => outcome::from_error(&error, &call.limits, &call.log)?,
+            Finished::Cancelled => Ended::Cancelled,
+            Finished::TookTooLong => {
+                let message =
+                    format!("took more than {:?}, waiting included", call.limits.wall_time);
+                Ended::Failed(Failure::unclassified("WallTimeLimit", message))
+            }
+        };
+        let receipt = Receipt {
+            own_time: meter.own_time(),
+            wall_time: meter.wall_time(),
+            fuel: meter.fuel(),
+            memory_bytes: meter.memory_peak(),
+        };
+        Ok(Called { ended, receipt })
+    }
+}
+
+impl Called<Response> {
+    fn map<T>(self, read: impl FnOnce(Response) -> Result<T, Failure>) -> Called<T> {
+        let ended = match self.ended {
+            Ended::Returned(response) => match read(response) {
+                Ok(value) => Ended::Returned(value),
+                Err(failure) => Ended::Failed(failure),
+            },
+            Ended::Failed(failure) => Ended::Failed(failure),
+            Ended::Cancelled => Ended::Cancelled,
+        };
+        Called { ended, receipt: self.receipt }
+    }
+}
+
+fn mismatched() -> Failure {
+    Failure::permanent("BadCall", "the guest answered another call")
+}
+
+/// Loads, instantiates, calls and lifts: everything that runs guest code, so that one deadline covers it all.
+async fn work(
+    component: Arc<Component>,
+    start: Start,
+    call: CallContext,
+    meter: Arc<Meter>,
+    request: Request,
+) -> wasmtime::Result<(Live, Response)> {
+    let mut live = match start {
+        Start::Live(mut live) => {
+            let state = live.store.data_mut();
+            state.call = call;
+            state.meter = meter;
+            state::begin_call(&mut live.store)?;
+            *live
+        }
+        Start::Slot(slot) => instantiate(&component, slot, call, meter).await?,
+    };
+    let result = ask(&mut live, request).await;
+    state::note_use(&live.store);
+    Ok((live, result?))
+}
+
+async fn instantiate(
+    component: &Component,
+    slot: OwnedSemaphorePermit,
+    call: CallContext,
+    meter: Arc<Meter>,
+) -> wasmtime::Result<Live> {
+    let mut store = state::new_store(component.engine(), call, meter)?;
+    match component.pre().instantiate_async(&mut store).await {
+        Ok(instance) => Ok(Live { store, instance, exports: component.exports(), _slot: slot }),
+        Err(error) => {
+            state::note_use(&store);
+            Err(error)
+        }
+    }
+}
+
+type Outcome<T> = (Result<Vec<T>, wit::Failure>,);
+
+async fn ask(live: &mut Live, request: Request) -> wasmtime::Result<Response> {
+    let (instance, exports, store) = (live.instance, live.exports, &mut live.store);
+    Ok(match request {
+        Request::RunJunction { train, junction, inputs } => {
+            let run_junction = instance
+                .get_typed_func::<(&str, &str, &[wit::Value]), Outcome<wit::Value>>(
+                    &mut *store,
+                    exports.run_junction,
+                )?;
+            Response::Values(run_junction.call_async(store, (&train, &junction, &inputs)).await?.0)
+        }
+        Request::Decide(request) => {
+            let decide = instance
+                .get_typed_func::<(&wit::DecisionRequest,), Outcome<wit::Answer>>(
+                    &mut *store,
+                    exports.decide,
+                )?;
+            Response::Answers(decide.call_async(store, (&request,)).await?.0)
+        }
+        Request::DeclareTwice => {
+            let declare =
+                instance.get_typed_func::<(), (Vec<wit::Train>,)>(&mut *store, exports.declare)?;
+            let first = declare.call_async(&mut *store, ()).await?.0;
+            Response::Trains(first, declare.call_async(store, ()).await?.0)
+        }
+    })
+}
+
+enum Finished {
+    Ran(wasmtime::Result<(Live, Response)>),
+    Cancelled,
+    TookTooLong,
+}
+
+/// Waits for the task, ends it when it is to stop or takes too long, and catches panics of host functions.
+async fn supervise(
+    task: JoinHandle<wasmtime::Result<(Live, Response)>>,
+    call: &CallContext,
+) -> Result<Finished, GuestError> {
+    let mut task = AbortOnDrop(task);
+    let stopping = async {
+        call.cancel.cancelled().await;
+        // Twice the grace: a guest that computes is ended by its ticks, which also tell where it was.
+        let _ = Clock.timeout(CANCEL_GRACE * 2, std::future::pending::<()>()).await;
+    };
+    let joined = tokio::select! {
+        joined = Clock.timeout(call.limits.wall_time, &mut task.0) => joined,
+        () = stopping => return Ok(Finished::Cancelled),
+    };
+    match joined {
+        Ok(Ok(result)) => Ok(Finished::Ran(result)),
+        Ok(Err(error)) => Err(host_fault(error)),
+        Err(_elapsed) => Ok(Finished::TookTooLong),
+    }
+}
+
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn host_fault(error: JoinError) -> GuestError {
+    let Ok(panic) = error.try_into_panic() else {
+        return GuestError::Host("the runtime is shutting down".to_owned());
+    };
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without text");
+    tracing::error!(panic = text, "a host function panicked while a guest ran");
+    GuestError::Host(text.to_owned())
+}

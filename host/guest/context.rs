@@ -1,0 +1,95 @@
+//! What a call into a guest is given by its caller: who it is for, what it may use, and who answers its questions.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::guest::run_log::RunLog;
+use crate::model::answer::Answer;
+use crate::model::failure::Failure;
+use crate::model::limits::Limits;
+use crate::model::value::Value;
+
+/// The run and node a junction is called for, as the guest may learn it.
+#[derive(Debug, Clone, Default)]
+pub struct RunInfo {
+    /// The tenant the run belongs to.
+    pub tenant: String,
+    /// The train's name.
+    pub train: String,
+    /// Identifies the run.
+    pub run_id: String,
+    /// Shared by all runs that stand for the same work.
+    pub occurrence_id: String,
+    /// SHA-256 of the component in hex.
+    pub component: String,
+    /// 1 for the first run of an occurrence.
+    pub attempt: u32,
+    /// The node that is running.
+    pub node_id: String,
+    /// How often this node has started in this run, from 0.
+    pub visit: u32,
+    /// The manifest that scheduled the run.
+    pub manifest: Option<String>,
+    /// The instant the run was scheduled for, in microseconds since 1970 UTC.
+    pub scheduled_at: Option<i64>,
+    /// Stable for this visit of this node in every run of the occurrence.
+    pub idempotency_key: String,
+}
+
+/// How far a junction says it has come.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// From 0 to 1, if it can be told.
+    pub fraction: Option<f64>,
+    /// For people.
+    pub message: String,
+}
+
+/// A future that a trait object returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers questions that a junction asks while it runs.
+pub trait Ask: Send + Sync {
+    /// Answers the questions with these keys about this state, in this order, and has recorded the answers when it
+    /// returns.
+    fn ask(&self, state: Value, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Answer>, Failure>>;
+}
+
+/// Everything a call is given.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Who the call is for.
+    pub run: Arc<RunInfo>,
+    /// What it may use.
+    pub limits: Limits,
+    /// Where its lines go.
+    pub log: Arc<RunLog>,
+    /// Set when the run is asked to stop.
+    pub cancel: CancellationToken,
+    /// Who answers; a junction that asks without one fails.
+    pub asker: Option<Arc<dyn Ask>>,
+    /// The junction's latest word on how far it is.
+    pub progress: Arc<Mutex<Progress>>,
+}
+
+impl CallContext {
+    /// A context without grants or questions, for `declare` and `answer`.
+    pub fn bare(limits: Limits) -> Self {
+        let log = Arc::new(RunLog::new(&limits));
+        Self {
+            run: Arc::default(),
+            limits,
+            log,
+            cancel: CancellationToken::new(),
+            asker: None,
+            progress: Arc::default(),
+        }
+    }
+
+    /// Notes how far the junction is.
+    pub(in crate::guest) fn set_progress(&self, progress: Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+}

@@ -1,0 +1,232 @@
+//! Which rules the tests in a file cite.
+//!
+//! The first line of a test's documentation may start with rule numbers and a colon:
+//! `/// C10, C11: a fault inside a track names the track.` The reading is by lines, as rustfmt lays
+//! them out. A test is a function with a test attribute, or one that `on_both!` at the foot of a file
+//! below `tests/` turns into a test per database.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::catalogue::Rule;
+
+/// How many rules one test may cite: a test of more is a test of none.
+const RULES_MAX: usize = 3;
+
+/// Where a test runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Without a database.
+    Pure,
+    Sqlite,
+    Postgres,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Pure => "pure",
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        })
+    }
+}
+
+/// A test and the rules it is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Citation {
+    pub(crate) test: String,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) places: &'static [Place],
+}
+
+/// What a file says: its citations, and what cannot be one, with the line.
+#[derive(Debug, Default)]
+pub(crate) struct Cited {
+    pub(crate) citations: Vec<Citation>,
+    pub(crate) faults: Vec<(usize, String)>,
+}
+
+/// What stands above a function: its documentation's first line, and whether it is a test.
+#[derive(Default)]
+struct Above<'text> {
+    documentation: Option<(usize, &'text str)>,
+    is_test: bool,
+}
+
+/// Reads the text of one file. `on_both!` counts only in files below `tests/`.
+pub(crate) fn read(text: &str, is_below_tests: bool) -> Cited {
+    let on_both = if is_below_tests { names_on_both(text) } else { BTreeSet::new() };
+    let mut cited = Cited::default();
+    let mut above = Above::default();
+    let mut is_inside_attribute = false;
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if is_inside_attribute {
+            is_inside_attribute = !line.ends_with(']');
+        } else if let Some(documentation) = line.strip_prefix("///") {
+            above.documentation.get_or_insert((index + 1, documentation.trim()));
+        } else if line.starts_with("#[") {
+            above.is_test |= is_test_attribute(line);
+            is_inside_attribute = !line.ends_with(']');
+        } else if let Some(name) = function_name(line) {
+            cited.add(name, &above, on_both.contains(name));
+            above = Above::default();
+        } else if !line.starts_with("//") {
+            above = Above::default();
+        }
+    }
+    cited
+}
+
+impl Cited {
+    /// Takes up what stands above a function, if it is a test that cites.
+    fn add(&mut self, name: &str, above: &Above<'_>, is_on_both: bool) {
+        let places: &[Place] = match (above.is_test, is_on_both) {
+            (true, _) => &[Place::Pure],
+            (false, true) => &[Place::Sqlite, Place::Postgres],
+            (false, false) => return,
+        };
+        let Some((line, documentation)) = above.documentation else { return };
+        match rules_in(documentation) {
+            Ok(rules) if rules.is_empty() => {}
+            Ok(rules) => self.citations.push(Citation { test: name.to_owned(), rules, places }),
+            Err(fault) => self.faults.push((line, format!("{name}: {fault}"))),
+        }
+    }
+}
+
+/// `#[test]`, `#[tokio::test]` and those with arguments.
+fn is_test_attribute(line: &str) -> bool {
+    let path = line.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
+    path.rsplit("::").next() == Some("test")
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let (before, after) = line.split_once("fn ")?;
+    let is_function =
+        before.split_whitespace().all(|word| word.starts_with("pub") || word == "async");
+    let name = after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
+    (is_function && !name.is_empty()).then_some(name)
+}
+
+/// The functions that `on_both!(..)` lists.
+fn names_on_both(text: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for (start, _) in text.match_indices("on_both!") {
+        let list = text[start..].split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+        if let Some((list, _)) = list {
+            names.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()));
+        }
+    }
+    names
+}
+
+/// The rules that a documentation line starts with; none where it starts with other words.
+fn rules_in(documentation: &str) -> Result<Vec<Rule>, String> {
+    let first = documentation.split([',', ':', ' ', '-']).next().unwrap_or_default();
+    if first.parse::<Rule>().is_err() {
+        return Ok(Vec::new());
+    }
+    let unreadable = || format!("the citation in `{documentation}` does not read `C10, C11: ..`");
+    let (head, _) = documentation.split_once(':').ok_or_else(unreadable)?;
+    let rules: Vec<Rule> = head
+        .split(',')
+        .map(|rule| rule.trim().parse().map_err(|_| unreadable()))
+        .collect::<Result<_, _>>()?;
+    if rules.len() > RULES_MAX {
+        return Err(format!("cites {} rules; a test cites at most {RULES_MAX}", rules.len()));
+    }
+    Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One line per citation and fault.
+    fn shown(text: &str, is_below_tests: bool) -> String {
+        let cited = read(text, is_below_tests);
+        let citations = cited.citations.iter().map(|citation| {
+            let rules: Vec<_> = citation.rules.iter().map(Rule::to_string).collect();
+            let places: Vec<_> = citation.places.iter().map(Place::to_string).collect();
+            format!("{} {} {}", citation.test, rules.join("+"), places.join("+"))
+        });
+        let faults = cited.faults.iter().map(|(line, fault)| format!("{line}: {fault}"));
+        citations.chain(faults).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_test_cites_in_its_first_documentation_line() {
+        let cases = [
+            ("/// C10, C11: a rule.\n#[test]\nfn one() {}", "one C10+C11 pure"),
+            (
+                "    /// K7a: a rule.\n    ///\n    /// More.\n    #[test]\n    fn one() {",
+                "one K7a pure",
+            ),
+            ("/// R1: x.\n#[tokio::test]\nasync fn one() {}", "one R1 pure"),
+            ("/// R1: x.\n#[tokio::test(start_paused = true)]\nasync fn one() {}", "one R1 pure"),
+            (
+                "/// R1: x.\n#[tokio::test(\n    a = 1,\n    b = 2\n)]\nasync fn one() {}",
+                "one R1 pure",
+            ),
+            ("#[test]\n/// R1: x.\npub(crate) fn one() {}", "one R1 pure"),
+            ("/// R1: x.\n#[test]\n#[cfg(unix)]\n// Why.\nfn one() {}", "one R1 pure"),
+            (
+                "proptest! {\n    /// Q25: x.\n    #[test]\n    fn one(a in any::<u8>()) {",
+                "one Q25 pure",
+            ),
+            (
+                "/// R1: x.\n#[test]\nfn a() {\n    x();\n}\n\n/// R2: y.\n#[test]\nfn b() {}",
+                "a R1 pure\nb R2 pure",
+            ),
+        ];
+
+        for (text, expected) in cases {
+            assert_eq!(shown(text, false), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_listed_for_both_databases_counts_for_each() {
+        let text = "/// R4: x.\nasync fn one(w: World) {}\n\n/// R5: y.\nasync fn two(w: World) {}\n\n\
+                    /// R6: z.\nasync fn three(w: World) {}\n\non_both!(\n    one,\n    two,\n);\n";
+
+        assert_eq!(shown(text, true), "one R4 sqlite+postgres\ntwo R5 sqlite+postgres");
+        assert_eq!(shown(text, false), "");
+    }
+
+    #[test]
+    fn other_text_is_no_citation() {
+        let cases = [
+            "/// C10: no test.\nfn one() {}",
+            "/// A rule (C10).\n#[test]\nfn one() {}",
+            "/// A rule.\n/// C10: the second line.\n#[test]\nfn one() {}",
+            "// C10: no documentation.\n#[test]\nfn one() {}",
+            "//! C10: of the module.\n#[test]\nfn one() {}",
+            "/// C10: of the structure.\nstruct One;\n#[test]\nfn one() {}",
+            "/// UTF8: no rule.\n#[test]\nfn one() {}",
+            "/// C10: x.\n#[test_helper]\nfn one() {}",
+        ];
+
+        for text in cases {
+            assert_eq!(shown(text, true), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_citation_that_cannot_be_read_is_a_fault() {
+        let unreadable = "does not read `C10, C11: ..`";
+        let cases = [
+            ("C1, C2, C3, C4: x.", "cites 4 rules; a test cites at most 3".to_owned()),
+            ("C1-C3: x.", format!("the citation in `C1-C3: x.` {unreadable}")),
+            ("C1 and C2: x.", format!("the citation in `C1 and C2: x.` {unreadable}")),
+            ("C1 holds.", format!("the citation in `C1 holds.` {unreadable}")),
+        ];
+
+        for (documentation, expected) in cases {
+            let text = format!("\n/// {documentation}\n#[test]\nfn one() {{}}");
+            assert_eq!(shown(&text, false), format!("2: one: {expected}"));
+        }
+    }
+}
