@@ -9,8 +9,6 @@ trax_sdk::export!(score_leads);
 struct Lead {
     email: String,
     message: String,
-    /// How many people work there, if they said.
-    employees: Option<u32>,
 }
 
 /// How much somebody wants to buy.
@@ -61,46 +59,39 @@ fn score_leads(train: NewTrain) -> Train {
 fn by_interest(interest: trax_sdk::Scale<'_, Interest>) -> trax_sdk::Scale<'_, Interest> {
     interest
         .at_least(Interest::Cold, |track| track.junction("SendNewsletter", send_newsletter))
-        .at_least(Interest::Warm, |track| track.junction("WriteBack", write_back))
         .at_least(Interest::Hot, |track| track.junction("CallNow", call_now))
 }
 
 fn drop_lead(spam: YesNoDecision<IsSpam>) -> NextStep {
-    info!("dropped a lead that is spam with a probability of {}", spam.probability);
-    NextStep { action: "drop".to_owned(), urgency: 0.0 }
+    NextStep { action: "drop".to_owned(), urgency: 1.0 - spam.probability }
 }
 
 fn send_newsletter(interest: ScoreDecision<Interest>) -> NextStep {
     NextStep { action: "newsletter".to_owned(), urgency: interest.score }
 }
 
-fn write_back(interest: ScoreDecision<Interest>) -> NextStep {
-    NextStep { action: "write".to_owned(), urgency: interest.score }
-}
-
 fn call_now(lead: Lead, interest: ScoreDecision<Interest>) -> NextStep {
-    let size = lead.employees.map_or_else(String::new, |count| format!(" (company of {count})"));
-    NextStep { action: format!("call {}{size}", lead.email), urgency: interest.score }
+    NextStep { action: "call ".to_owned() + &lead.email, urgency: interest.score }
 }
 
-/// Every word that speaks of buying makes it more likely; so does a big company.
+/// Every word that speaks of buying makes it more likely.
 fn interest_of(lead: &Lead) -> ScoreDecision<Interest> {
-    let message = lead.message.to_ascii_lowercase();
-    let mut score: f64 = 0.0;
-    for word in ["price", "quote", "demo", "buy", "this week"] {
-        score += if message.contains(word) { 0.75 } else { 0.0 };
-    }
-    score += if lead.employees.is_some_and(|count| count >= 100) { 0.5 } else { 0.0 };
-    ScoreDecision::new(score.min(2.0), 0.9)
+    let hits = hits(lead, &["price", "quote", "demo", "buy", "week"]);
+    ScoreDecision::new((0.75 * f64::from(hits)).min(2.0), 0.9)
 }
 
 fn is_spam(lead: &Lead) -> YesNoDecision<IsSpam> {
-    let message = lead.message.to_ascii_lowercase();
-    let words = ["casino", "crypto", "seo", "winner"];
-    let hits = words.iter().filter(|word| message.contains(**word)).count();
-    YesNoDecision::new(match hits {
+    YesNoDecision::new(match hits(lead, &["casino", "crypto", "seo", "winner"]) {
         0 => 0.05,
         1 => 0.6,
         _ => 0.95,
     })
+}
+
+/// How many words of the message are among these, whatever their case.
+fn hits(lead: &Lead, wanted: &[&str]) -> u8 {
+    let words = lead.message.split(|letter: char| !letter.is_ascii_alphanumeric());
+    words
+        .map(|word| u8::from(wanted.iter().any(|it| it.eq_ignore_ascii_case(word))))
+        .fold(0, u8::saturating_add)
 }
