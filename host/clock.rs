@@ -13,6 +13,12 @@ impl Clock {
         Instant::now()
     }
 
+    /// Waits this long.
+    #[expect(clippy::disallowed_methods, reason = "the one place that waits for host time")]
+    pub async fn sleep(self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
     /// Waits for the future, at most this long.
     ///
     /// # Errors

@@ -10,9 +10,11 @@
 //! | [`model`] | what exists and what may follow what; pure | - |
 //! | [`chain`] | a train as data: declaration, verification, walk; pure | model |
 //! | [`decide`] | questions and answers: checks, fingerprints, hashes; pure | model, chain |
+//! | [`store`] | all SQL, for SQLite and Postgres alike | clock, model, chain, decide |
 //! | [`guest`] | wasmtime: check, compile, limit and call components | clock, model, chain |
 //! | [`deciders`] | who answers questions | clock, model, chain, decide, guest |
 //! | [`engine`] | the life of a run | all above |
+//! | [`operations`] | what operators do, one function per action | all above |
 //! | [`cli`] | one file per command, and all printing | all above |
 //!
 //! # Invariants
@@ -28,7 +30,9 @@ pub mod clock;
 pub mod model;
 pub mod chain;
 pub mod decide;
+pub mod store;
 pub mod guest;
 pub mod deciders;
 pub mod engine;
+pub mod operations;
 pub mod cli;

@@ -1,9 +1,18 @@
 //! The integration tests: one binary, because each one links wasmtime again.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot unwrap something has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests are not tests to clippy, and may stop one"
+)]
 
 mod world;
+mod postgres;
 mod tidy;
+#[macro_use]
+mod store;
+mod engine;
 mod guest;
 mod cli;
+mod cli_dev;
+mod cli_store;
 mod readme;

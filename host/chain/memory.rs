@@ -19,6 +19,9 @@ pub struct Memory {
     askings: BTreeMap<Arc<str>, u32>,
 }
 
+/// What a Memory without another below it holds.
+pub(super) type Parts = (Vec<Value>, Vec<Routed>, BTreeMap<Arc<str>, u32>);
+
 impl Memory {
     /// A Memory that holds the input of a run.
     pub fn of(input: Value) -> Self {
@@ -71,6 +74,29 @@ impl Memory {
             memory.values.extend(values.into_iter().filter(|(name, _)| !is_host_made(name)));
         }
         memory
+    }
+
+    /// Takes back the counting of an asking that got no answer.
+    pub(super) fn uncount_asking(&mut self, question_key: &str) {
+        if let Some(count) = self.askings.get_mut(question_key) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Everything it holds: values by name, tracks in order, askings by key. `None` for a branch's.
+    pub(super) fn into_parts(self) -> Option<Parts> {
+        let values = self.values.into_values().collect();
+        self.below.is_none().then_some((values, self.routed, self.askings))
+    }
+
+    /// A Memory that holds this.
+    pub(super) fn from_parts(
+        values: impl Iterator<Item = Value>,
+        routed: Vec<Routed>,
+        askings: BTreeMap<Arc<str>, u32>,
+    ) -> Self {
+        let values = values.map(|value| (value.type_name.clone(), value)).collect();
+        Self { below: None, values, routed, askings }
     }
 
     /// This Memory and those below it. As many as parallel steps are nested, which verification bounds.

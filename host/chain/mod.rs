@@ -7,6 +7,7 @@
 //! - [`verify`] turns a declaration into a [`Chain`] of [`node`]s with a [`graph`], or names all of its [`faults`].
 //! - [`walk`] drives a run through a chain: [`next`] lists what it can ask for, [`route`] takes tracks by decisions,
 //!   and [`memory`] holds the values.
+//! - [`snapshot`] is a walk as data, so that a run can go on elsewhere.
 
 pub mod declaration;
 pub mod schema;
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod next;
 mod visit;
 pub mod walk;
+pub mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

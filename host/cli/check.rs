@@ -9,6 +9,7 @@ use crate::chain::Chain;
 use crate::cli::error::CliError;
 use crate::cli::output::{FAINT, GOOD, Output, styled};
 use crate::cli::{Global, exit, load};
+use crate::operations::component_file;
 
 /// Say whether a component would be accepted, and what it declares
 #[derive(Debug, Args)]
@@ -24,18 +25,8 @@ impl Check {
     /// [`CliError::Refused`] with every fault of every train.
     pub async fn run(self, global: &Global, output: &mut Output) -> Result<u8, CliError> {
         let component = load::component(&self.file, global).await?;
-        let mut chains = Vec::new();
-        let mut faults = Vec::new();
-        for train in component.trains() {
-            match load::chain(train) {
-                Ok(chain) => chains.push(chain),
-                Err(more) => faults.extend(more),
-            }
-        }
-        faults.extend(repeated_names(component.trains().iter().map(|train| &train.name)));
-        if !faults.is_empty() {
-            return Err(CliError::Refused { path: self.file, reasons: faults.join("\n") });
-        }
+        let chains = component_file::chains(component.trains())
+            .map_err(|faults| CliError::Refused { path: self.file, reasons: faults.join("\n") })?;
         if output.is_json {
             let trains: Vec<_> = chains.iter().map(data).collect();
             output.json(&json!({ "component": component.digest(), "trains": trains }))?;
@@ -48,14 +39,6 @@ impl Check {
         }
         Ok(exit::DONE)
     }
-}
-
-fn repeated_names<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut seen = std::collections::BTreeSet::new();
-    names
-        .filter(|name| !seen.insert(*name))
-        .map(|name| format!("two trains are called '{}'; rename one", name.escape_debug()))
-        .collect()
 }
 
 fn print(chain: &Chain, output: &mut Output) -> Result<(), CliError> {

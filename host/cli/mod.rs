@@ -1,12 +1,21 @@
 //! The command line: one file per command, and all printing.
 
 pub mod check;
+pub mod database;
+pub mod db;
+pub mod dead_letters;
+pub mod deploy;
+pub mod dev;
 pub mod error;
 pub mod input;
 pub mod load;
+pub mod news;
 pub mod output;
 pub mod run;
+pub mod runs;
+pub mod table;
 pub mod trace;
+pub mod trains;
 
 use std::path::PathBuf;
 
@@ -45,6 +54,18 @@ pub enum Command {
     Run(run::Run),
     /// Say whether a component would be accepted, and what it declares
     Check(check::Check),
+    /// Deploy and run everything in a folder, and print what happens until Ctrl-C
+    Dev(dev::Dev),
+    /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
+    Deploy(deploy::Deploy),
+    /// List the trains that new runs use
+    Trains(trains::Trains),
+    /// List runs, newest first, or show one
+    Runs(runs::Runs),
+    /// List dead letters, newest first
+    DeadLetters(dead_letters::DeadLetters),
+    /// Bring a database's schema up to date, or say where it stands
+    Db(db::DbCommand),
 }
 
 impl Cli {
@@ -54,6 +75,12 @@ impl Cli {
         let done = match self.command {
             Command::Run(command) => command.run(&self.global, &mut output).await,
             Command::Check(command) => command.run(&self.global, &mut output).await,
+            Command::Dev(command) => command.run(&self.global, &mut output).await,
+            Command::Deploy(command) => command.run(&self.global, &mut output).await,
+            Command::Trains(command) => command.run(&mut output).await,
+            Command::Runs(command) => command.run(&mut output).await,
+            Command::DeadLetters(command) => command.run(&mut output).await,
+            Command::Db(command) => command.run(&mut output).await,
         };
         match done.and_then(|code| output.flush().map(|()| code)) {
             Ok(code) => code,
@@ -82,6 +109,8 @@ pub mod exit {
     pub const NOT_FOUND: u8 = 3;
     /// Refused: the component does not pass, or something is in the way.
     pub const REFUSED: u8 = 4;
+    /// The database cannot be used: away, refusing, read-only, damaged, full, or of another version.
+    pub const UNAVAILABLE: u8 = 5;
     /// A bug, or a machine that cannot run guests.
     pub const BUG: u8 = 70;
     /// Stopped by Ctrl-C.

@@ -51,6 +51,16 @@ impl Output {
         Ok(())
     }
 
+    /// Prints a value as one line of JSON: one of many that come one after the other.
+    ///
+    /// # Errors
+    /// [`CliError::Print`].
+    pub fn json_line(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        serde_json::to_writer(&mut self.out, value).map_err(io::Error::from)?;
+        writeln!(self.out)?;
+        Ok(())
+    }
+
     /// Makes sure that everything has been printed.
     ///
     /// # Errors
@@ -63,7 +73,7 @@ impl Output {
     /// Prints an error on standard error; there is nobody to tell if that fails.
     pub fn error(&mut self, error: &CliError) {
         let _ = self.out.flush();
-        let _ = writeln!(stderr(), "{BAD}error:{BAD:#} {error}");
+        let _ = writeln!(stderr(), "{BAD}error:{BAD:#} {}", error.chain());
     }
 }
 

@@ -29,6 +29,7 @@ use crate::model::failure::Failure;
 use crate::model::json::Json;
 use crate::model::limits::Limits;
 use crate::model::value::Value;
+use crate::operations::component_file;
 
 /// Run a train once, here, without a database
 #[derive(Debug, Args)]
@@ -92,7 +93,7 @@ impl Run {
                 names.join(", ")
             )));
         };
-        load::chain(train).map_err(|faults| CliError::Refused {
+        component_file::chain(train).map_err(|faults| CliError::Refused {
             path: self.file.clone(),
             reasons: faults.join("\n"),
         })

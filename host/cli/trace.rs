@@ -119,7 +119,7 @@ fn data(event: &Event) -> Option<Value> {
             "kind": "track", "node": node, "question": question_key, "track": track,
             "fallback_reason": fallback_reason,
         }),
-        Event::Checkpoint { node, state } => json!({
+        Event::Checkpoint { node, state, .. } => json!({
             "kind": "checkpoint", "node": node, "state_type": &*state.type_name,
         }),
     })

@@ -8,7 +8,7 @@ use crate::decide::check;
 use crate::decide::fingerprint::fingerprint;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::{Deciders, Request};
-use crate::engine::journal::{Decided, Event, Journal};
+use crate::engine::journal::{Asking, Decided, Event, Journal};
 use crate::guest::context::{Ask, BoxFuture};
 use crate::model::answer::Answer;
 use crate::model::failure::Failure;
@@ -43,6 +43,14 @@ pub struct Place<'a> {
     pub node: &'a str,
     /// The branch it is in, or empty.
     pub branch: &'a str,
+    /// Whether a junction asks while it runs.
+    pub is_inside_junction: bool,
+}
+
+/// An asking as it is recorded.
+struct Recorded {
+    fingerprint: String,
+    state_hash: Option<String>,
 }
 
 impl Asker {
@@ -59,28 +67,98 @@ impl Asker {
         asked: &[Asked],
         decider: Option<&str>,
     ) -> Result<Vec<Answer>, Failure> {
+        let recorded: Vec<Recorded> = asked
+            .iter()
+            .map(|asked| Recorded {
+                fingerprint: fingerprint(place.node, &state.type_name, &asked.question),
+                state_hash: self.hasher.hash_for(self.chain.types(), state, &asked.question),
+            })
+            .collect();
+        let mut answers = self.recall(place, asked, &recorded)?;
+        let open: Vec<usize> = (0..asked.len()).filter(|index| answers[*index].is_none()).collect();
+        if !open.is_empty() {
+            let fresh = self.ask_afresh(place, state, asked, recorded, &open, decider).await?;
+            for (index, answer) in open.into_iter().zip(fresh) {
+                answers[index] = Some(answer);
+            }
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// The answers that this run recorded before it stopped and continued.
+    fn recall(
+        &self,
+        place: Place<'_>,
+        asked: &[Asked],
+        recorded: &[Recorded],
+    ) -> Result<Vec<Option<Answer>>, Failure> {
+        let recall = |(asked, now): (&Asked, &Recorded)| {
+            let asking = Asking {
+                branch: place.branch,
+                key: &asked.question.key,
+                asked_by: if place.is_inside_junction { place.node } else { "" },
+                occurrence: asked.occurrence,
+            };
+            let Some(before) = self.journal.recall(asking) else { return Ok(None) };
+            let is_same =
+                before.fingerprint == now.fingerprint && before.state_hash == now.state_hash;
+            match before.answer {
+                Some(answer) if is_same => Ok(Some(answer)),
+                Some(_) => Err(Failure::permanent(
+                    "NotDeterministic",
+                    format!(
+                        "'{}' asked '{}' about something else before the run stopped and continued; what a \
+                         junction asks may depend on its inputs and on earlier answers only",
+                        place.node, asked.question.key
+                    ),
+                )),
+                None => Err(Failure::transient(
+                    check::UNFIT_ANSWER,
+                    format!("the answer to '{}' did not fit", asked.question.key),
+                )),
+            }
+        };
+        asked.iter().zip(recorded).map(recall).collect()
+    }
+
+    /// Asks the decider those of the questions that are open, and records what it answers.
+    async fn ask_afresh(
+        &self,
+        place: Place<'_>,
+        state: &Value,
+        asked: &[Asked],
+        recorded: Vec<Recorded>,
+        open: &[usize],
+        decider: Option<&str>,
+    ) -> Result<Vec<Answer>, Failure> {
         let (name, decider) = self.deciders.of_step(decider)?;
-        let questions: Vec<&Question> = asked.iter().map(|a| &a.question).collect();
+        let questions: Vec<&Question> = open.iter().map(|index| &asked[*index].question).collect();
         let train = &self.chain.train().name;
         let request = Request { train, state, questions: &questions };
         let given = decider.decide(request).await?;
         let checked = check::check(&questions, given);
-        for (index, asked) in asked.iter().enumerate() {
+        let mut recorded: Vec<Option<Recorded>> = recorded.into_iter().map(Some).collect();
+        for (position, index) in open.iter().enumerate() {
+            let asked = &asked[*index];
             let (answer, refused) = match &checked {
-                Ok(answers) => (answers.get(index).cloned(), None),
+                Ok(answers) => (answers.get(position).cloned(), None),
                 Err(unfit) => {
                     let fault = unfit.faults.iter().find(|fault| fault.key == asked.question.key);
                     let Some(fault) = fault else { continue };
                     (fault.answer.clone(), Some(fault.problem.clone()))
                 }
             };
+            let Some(Recorded { fingerprint, state_hash }) = recorded[*index].take() else {
+                continue;
+            };
             let decided = Decided {
                 node: place.node.to_owned(),
                 branch: place.branch.to_owned(),
                 question: asked.question.clone(),
+                is_inside_junction: place.is_inside_junction,
                 occurrence: asked.occurrence,
-                fingerprint: fingerprint(place.node, &state.type_name, &asked.question),
-                state_hash: self.hasher.hash_for(self.chain.types(), state, &asked.question),
+                fingerprint,
+                state_hash,
                 decider: name.to_owned(),
                 answer,
                 refused,
@@ -143,7 +221,7 @@ impl JunctionAsker {
             return Err(Failure::permanent("RepeatedQuestion", message));
         }
         let asked = keys.iter().map(|key| self.asked(key)).collect::<Result<Vec<_>, _>>()?;
-        let place = Place { node: &self.node, branch: &self.branch };
+        let place = Place { node: &self.node, branch: &self.branch, is_inside_junction: true };
         self.asker.ask(place, &state, &asked, None).await
     }
 }

@@ -13,6 +13,7 @@ use crate::chain::Chain;
 use crate::chain::declaration::{BranchFailure, Isolation, Step};
 use crate::chain::next::{Ask, Call, Checkpoint, End, Fork, Next, Routed};
 use crate::chain::node::NodeIndex;
+use crate::chain::snapshot::Snapshot;
 use crate::chain::walk::Walk;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::Deciders;
@@ -57,7 +58,25 @@ impl JobRunner {
     /// # Errors
     /// [`GuestError`] when the host could not ask the guest: the run has not ended, and can be taken up again.
     pub async fn run(self, input: Value) -> Result<End, GuestError> {
-        let mut walk = Walk::start(Arc::clone(&self.chain), input.clone());
+        let walk = Walk::start(Arc::clone(&self.chain), input.clone());
+        match self.drive(&input, walk, HandOver::never()).await? {
+            Driven::Ended(end) => Ok(end),
+            Driven::Stopped(_) => {
+                Err(GuestError::Host("a run stopped that nobody stops".to_owned()))
+            }
+        }
+    }
+
+    /// Takes a run to its end, from its start or from where it stopped, unless it is told to stop before.
+    ///
+    /// # Errors
+    /// [`GuestError`] when the host could not ask the guest.
+    pub async fn drive(
+        self,
+        input: &Value,
+        mut walk: Walk,
+        hand_over: HandOver,
+    ) -> Result<Driven, GuestError> {
         let asker = Arc::new(Asker {
             chain: Arc::clone(&self.chain),
             deciders: Arc::clone(&self.deciders),
@@ -65,7 +84,57 @@ impl JobRunner {
             hasher: self.hasher.clone(),
         });
         let input_hash = hex::encode(Sha256::digest(input.json.as_bytes()));
-        Drive { runner: self, asker, input_hash }.to_end(&mut walk).await
+        let drive = Drive { runner: self, asker, input_hash, hand_over };
+        match drive.to_end(&mut walk).await {
+            Ok(end) => Ok(Driven::Ended(end)),
+            // No room is nobody's fault: the run waits, and runs the step again.
+            Err(Halt::Stopped | Halt::Guest(GuestError::Capacity(_))) => stopped(&walk),
+            Err(Halt::Guest(error)) => Err(error),
+        }
+    }
+}
+
+fn stopped(walk: &Walk) -> Result<Driven, GuestError> {
+    let snapshot = walk.snapshot().ok_or_else(|| {
+        GuestError::Host("a run stopped where it cannot be taken up again".to_owned())
+    })?;
+    Ok(Driven::Stopped(Box::new(snapshot)))
+}
+
+/// When a run stops before its end, to go on later.
+#[derive(Debug, Clone)]
+pub struct HandOver {
+    /// Set when it stops at the next boundary.
+    pub at_boundary: CancellationToken,
+    /// Set when it stops where it is; the step it is in runs again.
+    pub at_once: CancellationToken,
+}
+
+impl HandOver {
+    /// A run that nobody stops.
+    pub fn never() -> Self {
+        Self { at_boundary: CancellationToken::new(), at_once: CancellationToken::new() }
+    }
+}
+
+/// How far a run came.
+#[derive(Debug)]
+pub enum Driven {
+    /// To its end.
+    Ended(End),
+    /// To where it stopped.
+    Stopped(Box<Snapshot>),
+}
+
+/// Why a walk is not at its end.
+enum Halt {
+    Stopped,
+    Guest(GuestError),
+}
+
+impl From<GuestError> for Halt {
+    fn from(error: GuestError) -> Self {
+        Self::Guest(error)
     }
 }
 
@@ -73,16 +142,19 @@ struct Drive {
     runner: JobRunner,
     asker: Arc<Asker>,
     input_hash: String,
+    hand_over: HandOver,
 }
 
 impl Drive {
     /// Takes one walk to its end: the run's own, or a branch's.
-    fn to_end<'a>(&'a self, walk: &'a mut Walk) -> BoxFuture<'a, Result<End, GuestError>> {
+    fn to_end<'a>(&'a self, walk: &'a mut Walk) -> BoxFuture<'a, Result<End, Halt>> {
         Box::pin(async move {
             let mut session = self.session();
             loop {
                 if self.runner.cancel.is_cancelled() {
                     walk.cancel();
+                } else if self.hand_over.at_boundary.is_cancelled() && walk.end().is_none() {
+                    return Err(Halt::Stopped);
                 }
                 match walk.next() {
                     Next::Call(call) => match self.call(&mut session, &call).await? {
@@ -90,7 +162,10 @@ impl Drive {
                         Ended::Failed(failure) => walk.returned(Err(failure)),
                         Ended::Cancelled => walk.cancel(),
                     },
-                    Next::Ask(ask) => walk.answered(self.ask(&ask).await),
+                    Next::Ask(ask) => {
+                        let answers = self.unless_stopped(self.ask(&ask)).await?;
+                        walk.answered(answers);
+                    }
                     Next::Routed(routed) => {
                         let node = routed.node;
                         if let Err(failure) = self.routed(routed).await {
@@ -103,6 +178,14 @@ impl Drive {
                 }
             }
         })
+    }
+
+    /// Waits for an asking, unless the run has to stop where it is: then it is asked again, or recalled.
+    async fn unless_stopped<T>(&self, asking: impl Future<Output = T>) -> Result<T, Halt> {
+        tokio::select! {
+            answered = asking => Ok(answered),
+            () = self.hand_over.at_once.cancelled() => Err(Halt::Stopped),
+        }
     }
 
     async fn routed(&self, routed: Routed) -> Result<(), Failure> {
@@ -129,11 +212,7 @@ impl Drive {
     }
 
     /// Calls a junction and takes its outputs in only if they fit their types.
-    async fn call(
-        &self,
-        session: &mut Session,
-        call: &Call,
-    ) -> Result<Ended<Vec<Value>>, GuestError> {
+    async fn call(&self, session: &mut Session, call: &Call) -> Result<Ended<Vec<Value>>, Halt> {
         let (node, junction) = (self.node_id(call.node), call.junction.clone());
         let started = Event::JunctionStarted { node: node.clone(), junction: junction.clone() };
         if let Err(failure) = self.record(started).await {
@@ -141,7 +220,23 @@ impl Drive {
         }
         let train = &self.runner.chain.train().name;
         let context = self.context(call, &node);
-        let called = session.run_junction(context, train, &junction, &call.inputs).await?;
+        let cancel = context.cancel.clone();
+        let called = {
+            let calling = session.run_junction(context, train, &junction, &call.inputs);
+            tokio::pin!(calling);
+            tokio::select! {
+                called = &mut calling => called?,
+                () = self.hand_over.at_once.cancelled() => {
+                    cancel.cancel();
+                    calling.await?
+                }
+            }
+        };
+        // What it gave in spite of being stopped is kept; anything else runs again.
+        let is_stopped = cancel.is_cancelled() && !self.runner.cancel.is_cancelled();
+        if is_stopped && !matches!(called.ended, Ended::Returned(_)) {
+            return Err(Halt::Stopped);
+        }
         let ended = match called.ended {
             Ended::Returned(raw) => match self.admit(&node, raw) {
                 Ok(values) => Ended::Returned(values),
@@ -179,7 +274,7 @@ impl Drive {
             run: Arc::new(run),
             limits: runner.limits.clone(),
             log: Arc::clone(&runner.log),
-            cancel: runner.cancel.clone(),
+            cancel: runner.cancel.child_token(),
             asker: Some(Arc::new(asker)),
             progress: Arc::new(Mutex::new(Progress::default())),
         }
@@ -234,18 +329,18 @@ impl Drive {
             .map(|q| Asked { question: q.question.clone(), occurrence: q.occurrence })
             .collect();
         let (node, branch) = (self.node_id(ask.node), self.branch(ask.node));
-        let place = Place { node: &node, branch: &branch };
+        let place = Place { node: &node, branch: &branch, is_inside_junction: false };
         self.asker.ask(place, &ask.state, &asked, ask.decider.as_deref()).await
     }
 
     async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<(), Failure> {
-        let node = self.node_id(checkpoint.node);
-        self.record(Event::Checkpoint { node, state: checkpoint.state }).await
+        let Checkpoint { node, state, tracks } = checkpoint;
+        self.record(Event::Checkpoint { node: self.node_id(node), state, tracks }).await
     }
 
     /// Runs the branches of a parallel block one after the other. After a failure the rest is cancelled, unless the
     /// block waits for all.
-    async fn fork(&self, fork: Fork) -> Result<Vec<Walk>, GuestError> {
+    async fn fork(&self, fork: Fork) -> Result<Vec<Walk>, Halt> {
         let mut walks = Vec::new();
         let mut is_cancelled = false;
         for (_, mut walk) in fork.branches {

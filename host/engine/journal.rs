@@ -2,6 +2,7 @@
 //!
 //! An event is recorded before the run acts on it: when [`Journal::record`] returns, it is as durable as it will be.
 
+use crate::chain::next::Routed;
 use crate::guest::context::BoxFuture;
 use crate::guest::outcome::Receipt;
 use crate::model::answer::Answer;
@@ -49,6 +50,8 @@ pub enum Event {
         node: String,
         /// What is stored.
         state: Value,
+        /// The tracks taken so far, those of sensitive questions left out.
+        tracks: Vec<Routed>,
     },
 }
 
@@ -61,6 +64,8 @@ pub struct Decided {
     pub branch: String,
     /// The question, in the words of the step that asked.
     pub question: Question,
+    /// Whether a junction asked while it ran. Such askings are counted apart, per node.
+    pub is_inside_junction: bool,
     /// The n-th asking of this question in the run and branch, from 0.
     pub occurrence: u32,
     /// Identifies the asking as it was declared.
@@ -81,4 +86,34 @@ pub trait Journal: Send + Sync {
     ///
     /// An error fails the node that the event belongs to.
     fn record(&self, event: Event) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// What this same run has recorded for an asking before it stopped and continued.
+    fn recall(&self, asking: Asking<'_>) -> Option<Recalled> {
+        let _ = asking;
+        None
+    }
+}
+
+/// Which asking of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asking<'a> {
+    /// The branch, or empty.
+    pub branch: &'a str,
+    /// The question's key.
+    pub key: &'a str,
+    /// The node whose junction asked; empty when the chain did.
+    pub asked_by: &'a str,
+    /// The n-th one, from 0.
+    pub occurrence: u32,
+}
+
+/// What a run recorded for an asking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// Identifies the asking as it was declared.
+    pub fingerprint: String,
+    /// Identifies the state it was about.
+    pub state_hash: Option<String>,
+    /// The answer; none when it cannot be acted on.
+    pub answer: Option<Answer>,
 }

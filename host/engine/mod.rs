@@ -1,5 +1,28 @@
-//! The engine: the life of a run.
+//! The engine: the life of a run, and the loops that start, watch and end runs.
+//!
+//! - [`job_runner`] takes one run through its chain; [`asking`] asks its questions; [`journal`] is where it records.
+//! - [`supervisor`] is a whole engine. Its loops are [`service`]s, each with one bounded pass: [`manifest_manager`],
+//!   [`job_dispatcher`], [`heartbeat`] and [`reaper`]. [`events`] tells what happens.
+//! - [`worker`] gives a claimed run what it needs, from [`trains`] and a [`run_journal`], and writes how it left.
+//! - [`due`] keeps the index of what is due in line with the rules.
 
 pub mod asking;
+mod completion;
+pub mod config;
+pub mod due;
+pub mod error;
+pub mod events;
+pub mod heartbeat;
+pub mod job_dispatcher;
 pub mod job_runner;
 pub mod journal;
+pub mod manifest_manager;
+pub mod reaper;
+pub mod run_journal;
+pub mod seal;
+pub mod service;
+pub mod supervisor;
+pub mod trains;
+pub mod worker;
+
+pub use error::EngineError;

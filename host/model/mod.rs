@@ -4,8 +4,13 @@
 
 pub mod answer;
 pub mod failure;
+pub mod ids;
 pub mod json;
 pub mod limits;
+pub mod message;
 pub mod name;
 pub mod question;
+pub mod retry;
+pub mod schedule;
+pub mod timestamp;
 pub mod value;

@@ -3,7 +3,7 @@
 use super::{Fault, Source};
 
 /// The rooms in reading order, each with the rooms that it may name.
-const ROOMS: [(&str, &[&str]); 9] = [
+const ROOMS: [(&str, &[&str]); 10] = [
     ("clock", &[]),
     ("model", &[]),
     ("chain", &["model"]),
@@ -12,7 +12,21 @@ const ROOMS: [(&str, &[&str]); 9] = [
     ("guest", &["clock", "model", "chain"]),
     ("deciders", &["clock", "model", "chain", "decide", "guest"]),
     ("engine", &["clock", "model", "chain", "decide", "store", "guest", "deciders"]),
-    ("cli", &["clock", "model", "chain", "decide", "store", "guest", "deciders", "engine"]),
+    ("operations", &["clock", "model", "chain", "decide", "store", "guest", "engine"]),
+    (
+        "cli",
+        &[
+            "clock",
+            "model",
+            "chain",
+            "decide",
+            "store",
+            "guest",
+            "deciders",
+            "engine",
+            "operations",
+        ],
+    ),
 ];
 
 /// The two files that belong to no room and may name them all.

@@ -37,8 +37,8 @@ struct Arguments {
 enum Task {
     /// Builds the guests into target/guests, one component per crate.
     Guests,
-    /// Builds guests and host and runs the example trains.
-    Demo,
+    /// Builds guests and host, runs the example trains once each, and then `trax dev` on them.
+    Demo(demo::Arguments),
     /// Runs every test: the host's, the documentation's and the SDK's.
     Test(test::Arguments),
     /// Checks the form: rustfmt, clippy and the documentation, without a warning.
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let project = project::Project::here();
     let result = match Arguments::parse_from(with_dashes_kept(std::env::args_os())).task {
         Task::Guests => guests::build(&project).map(|()| ExitCode::SUCCESS),
-        Task::Demo => demo::run(&project),
+        Task::Demo(arguments) => demo::run(&project, &arguments),
         Task::Test(arguments) => test::run(&project, &arguments),
         Task::Check => check::run(&project),
         Task::Rules(arguments) => rules::run(&project, &arguments),

@@ -63,6 +63,20 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<()> {
     Ok(())
 }
 
+/// Runs a program that goes on until it is interrupted, and interrupts it after this long. It then has to end well.
+pub(crate) fn run_until(command: &mut Command, limit: Duration) -> Result<()> {
+    let shown = show(command);
+    let mut child = command
+        .stdin(Stdio::null())
+        .spawn()
+        .with_context(|| format!("cannot start `{shown}`; is it installed?"))?;
+    thread::sleep(limit);
+    run(Command::new("kill").args(["-INT", &child.id().to_string()]))?;
+    let status = child.wait()?;
+    ensure!(status.success(), "`{shown}` failed after it was interrupted: {status}");
+    Ok(())
+}
+
 /// The command as one would type it, with the program's name alone.
 fn show(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
@@ -109,6 +123,17 @@ mod tests {
             error.to_string(),
             "`tail -f /dev/null` was not ready after 0.1 s and was stopped"
         );
+    }
+
+    #[test]
+    fn a_program_that_is_interrupted_has_to_end_well() {
+        let limit = Duration::from_millis(300);
+        let script = |end: &str| format!("trap '{end}' INT; sleep 5 >/dev/null 2>&1 & wait");
+        let run = |end: &str| run_until(Command::new("sh").args(["-c", &script(end)]), limit);
+
+        assert!(run("exit 0").is_ok());
+        let error = run("exit 3").unwrap_err().to_string();
+        assert!(error.ends_with("failed after it was interrupted: exit status: 3"), "{error}");
     }
 
     #[test]

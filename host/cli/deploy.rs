@@ -1,0 +1,205 @@
+//! `trax deploy`: components and manifest files into a database, all of them or none.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::cli::database::Database;
+use crate::cli::error::CliError;
+use crate::cli::output::{FAINT, GOOD, Output, styled};
+use crate::cli::{Global, exit, load};
+use crate::guest::component::GuestHost;
+use crate::model::ids::TenantId;
+use crate::operations::apply::{self, Applied, Change};
+use crate::operations::deploy::{self, Checked, Deployed};
+use crate::operations::duration;
+use crate::operations::error::OperationError;
+use crate::operations::manifest_file::{self, ManifestFile};
+use crate::store::Db;
+
+/// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
+#[derive(Debug, Args)]
+pub struct Deploy {
+    /// Components and manifest files
+    #[arg(required_unless_present = "roll_back", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Instead, let new runs use the version of this component that was active before
+    #[arg(long, value_name = "COMPONENT", conflicts_with = "files")]
+    roll_back: Option<String>,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Files that were read and checked, so that only storing them is left.
+pub struct Checkout {
+    components: Vec<Checked>,
+    /// The manifest files.
+    pub manifests: Vec<ManifestFile>,
+}
+
+/// What storing them came to.
+pub struct Stored {
+    components: Vec<Deployed>,
+    manifests: Vec<Applied>,
+}
+
+impl Deploy {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// [`CliError::Operation`] with every reason; then nothing was written.
+    pub async fn run(self, global: &Global, output: &mut Output) -> Result<u8, CliError> {
+        if let Some(component) = &self.roll_back {
+            return self.roll_back(component, output).await;
+        }
+        let guests = load::guests(global)?;
+        let checkout = Checkout::read(&self.files, &guests).await?;
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let stored = checkout.store(&db, tenant).await?;
+        if output.is_json {
+            output.json(&stored.data())?;
+        } else {
+            stored.print(output)?;
+        }
+        Ok(exit::DONE)
+    }
+
+    async fn roll_back(&self, component: &str, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let version = deploy::roll_back(&db, tenant, component).await?;
+        if output.is_json {
+            output.json(&json!({
+                "component": version.component_name, "version": version.version,
+                "content_hash": version.content_hash,
+            }))?;
+        } else {
+            let what = styled(GOOD, "rolled back");
+            output.line(format!("{what}  {component} to version {}", version.version))?;
+        }
+        Ok(exit::DONE)
+    }
+}
+
+impl Checkout {
+    /// Reads and checks files.
+    ///
+    /// # Errors
+    /// [`CliError::Operation`] of the first component that is wrong, and else of the first manifest file.
+    pub async fn read(files: &[PathBuf], guests: &Arc<GuestHost>) -> Result<Self, CliError> {
+        let mut checkout = Self { components: Vec::new(), manifests: Vec::new() };
+        // Manifest files are read first: that takes no time, and compiling does.
+        for path in files {
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("toml") => checkout.manifests.push(manifest_file::read(path)?),
+                Some("wasm") => {}
+                _ => {
+                    return Err(CliError::Usage(format!(
+                        "{} is neither a component (.wasm) nor a manifest file (.toml)",
+                        path.display()
+                    )));
+                }
+            }
+        }
+        for path in files.iter().filter(|path| path.extension().is_some_and(|it| it == "wasm")) {
+            checkout.components.push(deploy::check(path, guests).await?);
+        }
+        Ok(checkout)
+    }
+
+    /// Stores them in one transaction.
+    ///
+    /// # Errors
+    /// [`CliError::Operation`] when they do not fit what is stored, or each other.
+    pub async fn store(&self, db: &Db, tenant: TenantId) -> Result<Stored, CliError> {
+        let stored: Result<Stored, OperationError> = db
+            .write(async |tx| {
+                let mut stored = Stored { components: Vec::new(), manifests: Vec::new() };
+                for checked in &self.components {
+                    stored.components.push(deploy::deploy(tx, tenant, checked).await?);
+                }
+                for file in &self.manifests {
+                    stored.manifests.extend(apply::apply(tx, tenant, file).await?);
+                }
+                Ok(stored)
+            })
+            .await;
+        Ok(stored?)
+    }
+}
+
+impl Stored {
+    /// Prints it for people.
+    ///
+    /// # Errors
+    /// [`CliError::Print`].
+    pub fn print(&self, output: &mut Output) -> Result<(), CliError> {
+        for deployed in &self.components {
+            let version = &deployed.version;
+            let word = if deployed.is_unchanged {
+                styled(FAINT, "unchanged")
+            } else {
+                styled(GOOD, "deployed ")
+            };
+            let hash = styled(FAINT, &version.content_hash[..12]);
+            output.line(format!(
+                "{word}  {} version {}  {hash}  {}",
+                version.component_name,
+                version.version,
+                deployed.trains.join(", ")
+            ))?;
+        }
+        for applied in &self.manifests {
+            let word = format!("{:<9}", applied.change.as_str());
+            let word = match applied.change {
+                Change::Unchanged => styled(FAINT, word),
+                Change::New | Change::Changed => styled(GOOD, word),
+            };
+            let manifest = &applied.manifest;
+            let id = &manifest.external_id;
+            output.line(format!("{word}  manifest {id}: {} {}", manifest.name, when(applied)))?;
+        }
+        Ok(())
+    }
+
+    /// The same as data.
+    pub fn data(&self) -> Value {
+        let components = self.components.iter().map(|deployed| {
+            json!({
+                "component": deployed.version.component_name, "version": deployed.version.version,
+                "content_hash": deployed.version.content_hash, "trains": deployed.trains,
+                "is_unchanged": deployed.is_unchanged,
+            })
+        });
+        let manifests = self.manifests.iter().map(|applied| {
+            let manifest = &applied.manifest;
+            json!({
+                "id": manifest.external_id, "train": manifest.name,
+                "change": applied.change.as_str(), "enabled": manifest.is_enabled,
+                "interval_seconds": manifest.interval_seconds,
+                "max_retries": manifest.max_retries, "priority": manifest.priority,
+                "timeout_seconds": manifest.timeout_seconds,
+                "next_due_at": manifest.next_due_at.map(|at| at.to_string()),
+            })
+        });
+        json!({
+            "components": components.collect::<Vec<_>>(),
+            "manifests": manifests.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// When a manifest runs, in words.
+fn when(applied: &Applied) -> String {
+    let manifest = &applied.manifest;
+    let seconds = manifest.interval_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    match seconds {
+        _ if !manifest.is_enabled => "disabled".to_owned(),
+        Some(seconds) => {
+            let every = duration::written(std::time::Duration::from_secs(seconds));
+            format!("every {every}")
+        }
+        None => "on demand".to_owned(),
+    }
+}

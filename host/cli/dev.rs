@@ -1,0 +1,212 @@
+//! `trax dev`: everything in one process, on the components and manifests of a folder.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+use crate::cli::database::{self, Database};
+use crate::cli::deploy::Checkout;
+use crate::cli::error::CliError;
+use crate::cli::news::News;
+use crate::cli::output::{FAINT, Output, styled};
+use crate::cli::{Global, exit, input, load};
+use crate::engine::config::EngineConfig;
+use crate::engine::supervisor::Engine;
+use crate::operations::manifest_file::Scheduler;
+use crate::store::manifests::Setting;
+
+/// The manifests of a folder.
+const MANIFESTS: &str = "manifests.toml";
+
+/// Deploy and run everything in a folder, and print what happens until Ctrl-C
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Deploy the components (*.wasm) and state the manifests (manifests.toml) of a folder, \
+        run everything in this process, and print what happens. Ctrl-C lets runs reach their next \
+        boundary and ends; starting again continues. A second Ctrl-C ends at once.\n\n\
+        The database is FOLDER/.trax/trax.db unless --database names another."
+)]
+pub struct Dev {
+    /// The folder
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+    /// Answer every question from this script instead of asking the trains' deciders
+    #[arg(long, value_name = "JSON|@FILE")]
+    answers: Option<String>,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Dev {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// [`CliError`] when nothing was started.
+    pub async fn run(self, global: &Global, output: &mut Output) -> Result<u8, CliError> {
+        let files = self.files()?;
+        let _lock = lock(&self.folder)?;
+        let mut interrupts = interrupts()?;
+        let guests = load::guests(global)?;
+        let answers = self.answers.as_deref().map(input::read).transpose()?;
+        let checkout = Checkout::read(&files, &guests).await?;
+        let (db, tenant) = self.database.open(&self.folder).await?;
+        let stored = checkout.store(&db, tenant).await?;
+        let news = News::start();
+        if output.is_json {
+            output.json_line(&stored.data())?;
+        } else {
+            stored.print(output)?;
+            output.line(styled(FAINT, format!("running on {}; Ctrl-C ends", db.place())))?;
+        }
+        output.flush()?;
+        let mut config = EngineConfig::of_this_machine()?;
+        for file in &checkout.manifests {
+            set(&mut config, &file.scheduler);
+        }
+        config.answers = answers;
+        let engine = Engine::start(config, db.clone(), guests);
+        let watched = watch(&engine, &news, &mut interrupts, output).await;
+        if watched.is_ok() && !output.is_json {
+            output.line(styled(FAINT, "ending: runs stop at their next boundary"))?;
+            output.flush()?;
+        }
+        let ended = drain(engine, &news, &mut interrupts, output).await?;
+        db.close().await;
+        watched?;
+        if !output.is_json && ended == exit::DONE {
+            output.line(styled(FAINT, "ended; start again to continue"))?;
+        }
+        Ok(ended)
+    }
+
+    /// The components and manifest files of the folder.
+    fn files(&self) -> Result<Vec<PathBuf>, CliError> {
+        let fail = |source| CliError::File { path: self.folder.clone(), source };
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(fail)? {
+            let path = entry.map_err(fail)?.path();
+            if path.extension().is_some_and(|extension| extension == "wasm") {
+                files.push(path);
+            }
+        }
+        if files.is_empty() {
+            return Err(CliError::NotFound(format!(
+                "there is no component (*.wasm) in {}; build one there, or name another folder",
+                self.folder.display()
+            )));
+        }
+        files.sort();
+        let manifests = self.folder.join(MANIFESTS);
+        if manifests.exists() {
+            files.push(manifests);
+        }
+        Ok(files)
+    }
+}
+
+/// Sees to it that one process works in a folder. The lock goes with the process, however that ends.
+fn lock(folder: &Path) -> Result<File, CliError> {
+    let path = database::make_folder(folder)?.join("lock");
+    let fail = |source| CliError::File { path: path.clone(), source };
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(CliError::Conflict(format!(
+            "another `trax dev` runs in {}; end it first",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+/// Every Ctrl-C and every request to terminate from now on.
+fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
+    let (sender, receiver) = mpsc::channel(1);
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if sender.send(()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Options that the folder's manifests state.
+fn set(config: &mut EngineConfig, stated: &Scheduler) {
+    fn take<T: Copy>(stated: Option<T>, into: &mut T) {
+        *into = stated.unwrap_or(*into);
+    }
+    take(stated.manifest_manager_polling_interval, &mut config.manifest_manager_interval);
+    take(stated.job_dispatcher_polling_interval, &mut config.job_dispatcher_interval);
+    take(stated.default_max_retries, &mut config.default_max_retries);
+    take(stated.failure_count_window, &mut config.failure_count_window);
+    take(stated.default_job_timeout, &mut config.default_job_timeout);
+    take(stated.shutdown_timeout, &mut config.shutdown_timeout);
+    take(stated.worker_count, &mut config.worker_count);
+    take(stated.retry_delay, &mut config.retry.delay);
+    take(stated.retry_backoff_multiplier, &mut config.retry.multiplier);
+    take(stated.max_retry_delay, &mut config.retry.delay_max);
+    match stated.max_active_jobs {
+        Setting::Keep => {}
+        Setting::Clear => config.max_active_jobs = None,
+        Setting::Set(most) => config.max_active_jobs = Some(most),
+    }
+}
+
+/// Prints what happens until somebody interrupts.
+async fn watch(
+    engine: &Engine,
+    news: &News,
+    interrupts: &mut mpsc::Receiver<()>,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let mut events = engine.events();
+    loop {
+        tokio::select! {
+            _ = interrupts.recv() => return Ok(()),
+            event = events.recv() => match event {
+                Ok(event) => news.print(&event, output)?,
+                Err(RecvError::Lagged(missed)) => news.print_missed(missed, output)?,
+                Err(RecvError::Closed) => return Ok(()),
+            },
+        }
+    }
+}
+
+/// Lets runs reach their next boundary, and prints what happens meanwhile.
+async fn drain(
+    engine: Engine,
+    news: &News,
+    interrupts: &mut mpsc::Receiver<()>,
+    output: &mut Output,
+) -> Result<u8, CliError> {
+    let mut events = engine.events();
+    let mut drained = pin!(engine.drain());
+    loop {
+        tokio::select! {
+            () = &mut drained => break,
+            _ = interrupts.recv() => return Ok(exit::INTERRUPTED),
+            event = events.recv() => match event {
+                Ok(event) => news.print(&event, output)?,
+                Err(RecvError::Lagged(missed)) => news.print_missed(missed, output)?,
+                Err(RecvError::Closed) => {}
+            },
+        }
+    }
+    while let Ok(event) = events.try_recv() {
+        news.print(&event, output)?;
+    }
+    Ok(exit::DONE)
+}

@@ -1,0 +1,147 @@
+//! The ends of runs, written together: as many as are ready go into one transaction, each undone by itself if it fails.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock;
+use crate::engine::config::Shared;
+use crate::engine::due;
+use crate::engine::error::{EngineError, causes};
+use crate::engine::run_journal::RunJournal;
+use crate::engine::seal::Sealed;
+use crate::model::failure::Failure;
+use crate::model::ids::{Claim, ManifestId, TenantId};
+use crate::store::parked::{self, Stop};
+use crate::store::{ParkReason, StoreError, Tx, manifests, runs};
+
+/// The most ends in one transaction.
+const BATCH_MAX: usize = 64;
+
+/// How a run leaves this host.
+#[derive(Debug, Clone)]
+pub(in crate::engine) enum Outcome {
+    Completed { output: String },
+    Failed { junction: Option<String>, failure: Failure },
+    Cancelled,
+    Parked { reason: ParkReason, memory: Option<Sealed> },
+}
+
+/// A run that leaves this host.
+pub(in crate::engine) struct Finish {
+    pub(in crate::engine) claim: Claim,
+    pub(in crate::engine) tenant: TenantId,
+    pub(in crate::engine) manifest: Option<ManifestId>,
+    pub(in crate::engine) journal: Option<Arc<RunJournal>>,
+    pub(in crate::engine) outcome: Outcome,
+}
+
+type Reply = oneshot::Sender<Result<(), EngineError>>;
+
+/// Takes the ends of runs.
+#[derive(Clone)]
+pub(in crate::engine) struct Completions(mpsc::Sender<(Finish, Reply)>);
+
+impl Completions {
+    /// Starts writing. It ends when nobody can send any more.
+    pub(in crate::engine) fn start(shared: Arc<Shared>) -> Self {
+        let (sender, mut receiver) = mpsc::channel(BATCH_MAX);
+        tokio::spawn(async move {
+            let mut batch: Vec<(Finish, Reply)> = Vec::new();
+            while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
+                let ends = std::mem::take(&mut batch);
+                let (ends, replies): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
+                let results = match write(&shared, &ends).await {
+                    Ok(results) => results,
+                    Err(error) => {
+                        let error = causes(&error);
+                        tracing::warn!(error, "the ends of runs were not written together");
+                        each(&shared, &ends).await
+                    }
+                };
+                for (reply, result) in replies.into_iter().zip(results) {
+                    // Whoever waited may have given up.
+                    reply.send(result).ok();
+                }
+            }
+        });
+        Self(sender)
+    }
+
+    /// Writes an end, and waits until it is durable.
+    pub(in crate::engine) async fn write(&self, finish: Finish) -> Result<(), EngineError> {
+        let run = finish.claim.run;
+        let gone = || EngineError::Continue {
+            run,
+            problem: "nothing writes the ends of runs any more".to_owned(),
+        };
+        let (reply, result) = oneshot::channel();
+        self.0.send((finish, reply)).await.map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
+    }
+}
+
+async fn write(
+    shared: &Shared,
+    ends: &[Finish],
+) -> Result<Vec<Result<(), EngineError>>, StoreError> {
+    let mut tx = shared.db.begin().await?;
+    let mut results = Vec::with_capacity(ends.len());
+    for end in ends {
+        let mut part = tx.savepoint().await?;
+        match one(&mut part, shared, end).await {
+            Ok(()) => {
+                part.commit().await?;
+                results.push(Ok(()));
+            }
+            Err(error) => {
+                part.rollback().await?;
+                results.push(Err(error));
+            }
+        }
+    }
+    tx.commit().await?;
+    Ok(results)
+}
+
+/// The same, each in a transaction of its own.
+async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<(), EngineError>> {
+    let mut results = Vec::with_capacity(ends.len());
+    for end in ends {
+        let result = write(shared, std::slice::from_ref(end)).await;
+        results.push(result.map_err(EngineError::from).and_then(|mut one| one.remove(0)));
+    }
+    results
+}
+
+async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<(), EngineError> {
+    match &end.outcome {
+        Outcome::Completed { output } => runs::complete(tx, end.claim, output).await?,
+        Outcome::Failed { junction, failure } => {
+            runs::fail(tx, end.claim, junction.as_deref(), failure).await?;
+        }
+        Outcome::Cancelled => runs::cancel(tx, end.claim).await?,
+        Outcome::Parked { reason, memory } => {
+            let wake_at = Some(tx.now().await?);
+            let memory = memory.as_ref().map(|(memory, key_id)| (&memory[..], &key_id[..]));
+            let stop = Stop { reason: *reason, node_id: None, memory, wake_at };
+            parked::park(tx, end.claim, &stop).await?;
+        }
+    }
+    if let Some(journal) = &end.journal {
+        journal.flush(tx).await?;
+    }
+    let Some(manifest) = end.manifest else { return Ok(()) };
+    if matches!(end.outcome, Outcome::Parked { .. }) {
+        return Ok(());
+    }
+    if matches!(end.outcome, Outcome::Completed { .. }) {
+        let now = tx.now().await?;
+        let stored = manifests::detail(tx, end.tenant, manifest).await?;
+        let random = clock::random::<8>().map(u64::from_le_bytes).map_err(StoreError::Random)?;
+        let next = due::after_success(&stored, now, random);
+        manifests::record_success(tx, manifest, next).await?;
+    }
+    due::settle(tx, end.tenant, manifest, shared.config.failure_count_window).await?;
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! How an engine runs, and who it is.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::decide::state_hash::StateHasher;
+use crate::engine::error::EngineError;
+use crate::engine::events::Events;
+use crate::engine::seal::MemoryKey;
+use crate::model::ids::Incarnation;
+use crate::model::limits::Limits;
+use crate::model::retry::RetryPolicy;
+use crate::store::hosts::Host;
+use crate::store::{Db, queue};
+
+/// How an engine runs.
+#[derive(Debug, Clone)]
+pub struct EngineConfig {
+    /// Who this host is.
+    pub host: Host,
+    /// The longest time between two passes of the manifest manager.
+    pub manifest_manager_interval: Duration,
+    /// The longest time between two passes of the dispatcher.
+    pub job_dispatcher_interval: Duration,
+    /// How long a host may give no sign of life. It gives one every third of this.
+    pub lease: Duration,
+    /// How many runs this host has in progress at once.
+    pub worker_count: usize,
+    /// How many runs may be active on all hosts together; `None`: any number.
+    pub max_active_jobs: Option<usize>,
+    /// How many entries of one manifest group a pass of the dispatcher takes.
+    pub max_queued_jobs_per_cycle: usize,
+    /// How many entries a pass of the manifest manager makes.
+    pub max_work_queue_entries_per_cycle: u32,
+    /// `max_retries` of manifests that do not state it.
+    pub default_max_retries: i32,
+    /// How long a failure counts, unless its manifest says so.
+    pub failure_count_window: Duration,
+    /// How long retries wait.
+    pub retry: RetryPolicy,
+    /// How long a run may take, unless its manifest says so.
+    pub default_job_timeout: Duration,
+    /// How long runs have to reach a boundary when the host drains. After that the junction they are in is given up,
+    /// and runs again where they continue.
+    pub shutdown_timeout: Duration,
+    /// What guests may use.
+    pub limits: Limits,
+    /// A script that answers every question in place of the trains' own deciders.
+    pub answers: Option<String>,
+    /// Hashes the states of questions.
+    pub hasher: StateHasher,
+    /// Encrypts what is kept of parked runs; without one it is kept as the inputs of runs are.
+    pub memory_key: Option<MemoryKey>,
+}
+
+impl EngineConfig {
+    /// The defaults, for a new start of this machine's host.
+    ///
+    /// # Errors
+    /// When the operating system gives no random bytes for the incarnation.
+    pub fn of_this_machine() -> Result<Self, EngineError> {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("localhost");
+        Ok(Self::of(Host {
+            incarnation: Incarnation(queue::new_id()?),
+            name: name.to_owned(),
+            environment: "server".to_owned(),
+            instance_id: format!("{name}-{}", std::process::id()),
+            labels: "{}".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }))
+    }
+
+    /// The defaults, for this host.
+    pub fn of(host: Host) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            host,
+            manifest_manager_interval: Duration::from_secs(5),
+            job_dispatcher_interval: Duration::from_secs(2),
+            lease: Duration::from_secs(30),
+            worker_count: cores.min(256),
+            max_active_jobs: Some(10),
+            max_queued_jobs_per_cycle: 100,
+            max_work_queue_entries_per_cycle: 200,
+            default_max_retries: 3,
+            failure_count_window: Duration::from_hours(24),
+            retry: RetryPolicy::default(),
+            default_job_timeout: Duration::from_mins(20),
+            shutdown_timeout: Duration::from_secs(30),
+            limits: Limits::default(),
+            answers: None,
+            hasher: StateHasher::unkeyed(),
+            memory_key: None,
+        }
+    }
+}
+
+/// What the parts of one engine share.
+#[derive(Debug)]
+pub struct Shared {
+    /// How it runs.
+    pub config: EngineConfig,
+    /// Its store.
+    pub db: Db,
+    /// Who is told what happens.
+    pub events: Events,
+    /// Ends the pause of the manifest manager.
+    pub manager_nudge: Notify,
+    /// Ends the pause of the dispatcher.
+    pub dispatcher_nudge: Notify,
+    /// Ends the pause of the reaper.
+    pub reaper_nudge: Notify,
+    /// Ends the pause of the heartbeat.
+    pub heartbeat_nudge: Notify,
+    /// Set when this host takes up nothing new, and its runs stop at their next boundary.
+    pub drain: CancellationToken,
+    /// Set when runs stop where they are.
+    pub halt: CancellationToken,
+    host: RwLock<Registered>,
+}
+
+#[derive(Debug)]
+struct Registered {
+    host: Arc<Host>,
+    is_registered: bool,
+}
+
+impl Shared {
+    /// An engine that has not started.
+    pub fn new(config: EngineConfig, db: Db) -> Arc<Self> {
+        let host = Arc::new(config.host.clone());
+        Arc::new(Self {
+            config,
+            db,
+            events: Events::default(),
+            manager_nudge: Notify::new(),
+            dispatcher_nudge: Notify::new(),
+            reaper_nudge: Notify::new(),
+            heartbeat_nudge: Notify::new(),
+            drain: CancellationToken::new(),
+            halt: CancellationToken::new(),
+            host: RwLock::new(Registered { host, is_registered: false }),
+        })
+    }
+
+    /// This host, under its present incarnation.
+    pub fn host(&self) -> Arc<Host> {
+        Arc::clone(&self.host.read().unwrap_or_else(PoisonError::into_inner).host)
+    }
+
+    /// This host, if the store knows it. One that it does not know counts as gone, so it must not claim anything.
+    pub fn registered(&self) -> Option<Arc<Host>> {
+        let registered = self.host.read().unwrap_or_else(PoisonError::into_inner);
+        registered.is_registered.then(|| Arc::clone(&registered.host))
+    }
+
+    /// Notes whether the store knows this host, and under which incarnation.
+    pub(in crate::engine) fn set_host(&self, host: Arc<Host>, is_registered: bool) {
+        *self.host.write().unwrap_or_else(PoisonError::into_inner) =
+            Registered { host, is_registered };
+    }
+}

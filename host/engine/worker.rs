@@ -1,0 +1,457 @@
+//! Workers: each takes a claimed run from where it stands to where it leaves this host.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::chain::Chain;
+use crate::chain::next::End;
+use crate::chain::snapshot::Snapshot;
+use crate::chain::walk::Walk;
+use crate::clock::Clock;
+use crate::deciders::rules::RuleDecider;
+use crate::deciders::scripted::ScriptedDecider;
+use crate::deciders::{Decider, Deciders};
+use crate::engine::completion::{Completions, Finish, Outcome};
+use crate::engine::config::Shared;
+use crate::engine::error::{EngineError, causes};
+use crate::engine::events::{Ending, EngineEvent};
+use crate::engine::job_runner::{Driven, HandOver, JobRunner};
+use crate::engine::run_journal::RunJournal;
+use crate::engine::seal::{self, MemoryKey, Sealed};
+use crate::engine::trains::{Ready, Trains, Unready};
+use crate::guest::GuestError;
+use crate::guest::component::GuestHost;
+use crate::guest::context::RunInfo;
+use crate::guest::run_log::RunLog;
+use crate::model::failure::Failure;
+use crate::model::ids::{Claim, EntryId, ManifestId, RunId, TenantId};
+use crate::model::message;
+use crate::model::timestamp::Timestamp;
+use crate::model::value::Value;
+use crate::store::claim::ClaimedRun;
+use crate::store::dispatch;
+use crate::store::manifests::{self, Manifest};
+use crate::store::parked::Continued;
+use crate::store::runs::{self, Payload, Run, RunFilter};
+use crate::store::{ParkReason, StoreError};
+
+/// The pauses between tries to write how a run ended, while the store does not take it.
+const TRIES: [u64; 8] = [0, 1, 2, 4, 8, 15, 30, 30];
+/// The most runs of a manifest looked through for earlier attempts of an occurrence.
+const ATTEMPTS_MAX: u32 = 200;
+
+/// A run that this host has claimed.
+#[derive(Debug)]
+pub enum Work {
+    /// It starts.
+    Fresh(TenantId, ClaimedRun),
+    /// It goes on from where it was parked.
+    Continued(Continued),
+}
+
+impl Work {
+    const fn claim(&self) -> Claim {
+        match self {
+            Self::Fresh(_, run) => run.claim(),
+            Self::Continued(run) => Claim { run: run.run, token: run.claim_token },
+        }
+    }
+
+    const fn tenant(&self) -> TenantId {
+        match self {
+            Self::Fresh(tenant, _) => *tenant,
+            Self::Continued(run) => run.tenant_id,
+        }
+    }
+
+    const fn entry(&self) -> Option<EntryId> {
+        match self {
+            Self::Fresh(_, run) => Some(run.entry),
+            Self::Continued(_) => None,
+        }
+    }
+}
+
+/// The workers of a host.
+#[derive(Clone)]
+pub struct Workers(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    trains: Trains,
+    completions: Completions,
+    slots: Arc<Semaphore>,
+    tasks: TaskTracker,
+    running: Mutex<HashMap<RunId, CancellationToken>>,
+}
+
+/// Everything that is known of a run before it starts.
+struct Opened {
+    run: Run,
+    manifest: Option<Manifest>,
+    payload: Payload,
+    attempt: u32,
+}
+
+/// A run on its way off this host.
+struct Left {
+    outcome: Outcome,
+    journal: Option<Arc<RunJournal>>,
+}
+
+impl Left {
+    fn failed(failure: Failure) -> Self {
+        Self { outcome: Outcome::Failed { junction: None, failure }, journal: None }
+    }
+}
+
+impl Workers {
+    /// As many as the configuration says. Must be called in a runtime.
+    pub fn new(shared: Arc<Shared>, guests: Arc<GuestHost>) -> Self {
+        Self(Arc::new(Inner {
+            trains: Trains::new(shared.db.clone(), guests),
+            completions: Completions::start(Arc::clone(&shared)),
+            slots: Arc::new(Semaphore::new(shared.config.worker_count)),
+            tasks: TaskTracker::new(),
+            running: Mutex::default(),
+            shared,
+        }))
+    }
+
+    /// How many have nothing to do.
+    pub fn free(&self) -> usize {
+        self.0.slots.available_permits()
+    }
+
+    /// Gives a run to a worker.
+    pub fn take_up(&self, work: Work) {
+        let inner = Arc::clone(&self.0);
+        let cancel = CancellationToken::new();
+        inner.running().insert(work.claim().run, cancel.clone());
+        let slot = Arc::clone(&self.0.slots).try_acquire_owned();
+        self.0.tasks.spawn(async move {
+            inner.live(work, cancel).await;
+            drop(slot);
+            inner.shared.dispatcher_nudge.notify_one();
+        });
+    }
+
+    /// Asks a run on this host to stop, at once. False: it is not here.
+    pub fn cancel(&self, run: RunId) -> bool {
+        let running = self.0.running();
+        running.get(&run).is_some_and(|token| {
+            token.cancel();
+            true
+        })
+    }
+
+    /// Waits until no run is in progress here.
+    pub async fn idle(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        self.0.tasks.reopen();
+    }
+}
+
+impl Inner {
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The life of a run on this host: open, run, leave.
+    async fn live(&self, work: Work, cancel: CancellationToken) {
+        let (claim, tenant) = (work.claim(), work.tenant());
+        let opened = match self.open(claim, tenant).await {
+            Ok(opened) => opened,
+            Err(error) => {
+                let error = causes(&error);
+                tracing::error!(run = %claim.run, error, "a claimed run could not be read; it is put back");
+                self.running().remove(&claim.run);
+                self.leave(
+                    claim,
+                    tenant,
+                    None,
+                    Left {
+                        outcome: Outcome::Parked {
+                            reason: ParkReason::Capacity,
+                            memory: memory_of(&work),
+                        },
+                        journal: None,
+                    },
+                )
+                .await;
+                return;
+            }
+        };
+        self.announce(&work, &opened);
+        let left = match self.run(&work, &opened, cancel).await {
+            Ok(left) => Some(left),
+            Err(Unready::Failed(failure)) => Some(Left::failed(failure)),
+            Err(Unready::Host(EngineError::Store(StoreError::LostClaim(_)))) => None,
+            Err(Unready::Host(error)) => {
+                Some(Left::failed(Failure::transient("HostFault", causes(&error))))
+            }
+        };
+        self.running().remove(&claim.run);
+        let ending = match left {
+            Some(left) => self.leave(claim, tenant, opened.run.manifest_id, left).await,
+            None => Some(Ending::ClaimLost),
+        };
+        if let Some(ending) = ending {
+            self.shared.manager_nudge.notify_one();
+            self.shared.events.publish(EngineEvent::RunEnded {
+                run: claim.run,
+                train: opened.run.name,
+                manifest: opened.manifest.map(|manifest| manifest.external_id),
+                ending,
+            });
+        }
+    }
+
+    fn announce(&self, work: &Work, opened: &Opened) {
+        let (run, train) = (opened.run.id, opened.run.name.clone());
+        self.shared.events.publish(match work {
+            Work::Continued(_) => EngineEvent::RunContinued { run, train },
+            Work::Fresh(..) => EngineEvent::RunStarted {
+                run,
+                train,
+                manifest: opened.manifest.as_ref().map(|manifest| manifest.external_id.clone()),
+                attempt: opened.attempt,
+            },
+        });
+    }
+
+    /// Reads what the run is made of.
+    async fn open(&self, claim: Claim, tenant: TenantId) -> Result<Opened, StoreError> {
+        let mut tx = self.shared.db.read().await?;
+        let run = runs::detail(&mut tx, tenant, claim.run).await?;
+        let payload = runs::payload(&mut tx, tenant, claim.run).await?;
+        let mut opened = Opened { run, manifest: None, payload, attempt: 1 };
+        if let Some(id) = opened.run.manifest_id {
+            opened.manifest = Some(manifests::detail(&mut tx, tenant, id).await?);
+            let before =
+                RunFilter { manifest: Some(id), before: Some(claim.run), ..RunFilter::default() };
+            let earlier = runs::list(&mut tx, tenant, before, ATTEMPTS_MAX).await?;
+            let is_attempt = |run: &&Run| {
+                run.occurrence_id == opened.run.occurrence_id
+                    && run.failure_exception.as_deref() != Some(dispatch::DISPATCH_REQUEUED)
+            };
+            let attempts = earlier.iter().filter(is_attempt).count();
+            opened.attempt = u32::try_from(attempts).unwrap_or(u32::MAX).saturating_add(1);
+        }
+        Ok(opened)
+    }
+
+    /// Runs it to its end, or to where it stops.
+    async fn run(
+        &self,
+        work: &Work,
+        opened: &Opened,
+        cancel: CancellationToken,
+    ) -> Result<Left, Unready> {
+        let (claim, tenant) = (work.claim(), work.tenant());
+        let Some(version) = opened.run.component_version_id else {
+            let what = format!("no active component declares '{}'; deploy one", opened.run.name);
+            return Err(Unready::Failed(Failure::permanent("UnknownTrain", what)));
+        };
+        let ready = self.trains.ready(tenant, version, &opened.run.name).await?;
+        let input = admitted(&ready.chain, work, opened).map_err(Unready::Failed)?;
+        let walk = walk(&ready.chain, work, &input, self.shared.config.memory_key.as_ref())
+            .map_err(Unready::Failed)?;
+        let limits = &self.shared.config.limits;
+        let log = Arc::new(RunLog::new(limits));
+        let journal = RunJournal::open(
+            Arc::clone(&self.shared),
+            tenant,
+            claim,
+            Arc::clone(&ready.chain),
+            Arc::clone(&log),
+            cancel.clone(),
+            matches!(work, Work::Continued(_)),
+        );
+        let journal = Arc::new(journal.await?);
+        let runner = JobRunner {
+            deciders: Arc::new(self.deciders(&ready).map_err(Unready::Failed)?),
+            run: run_info(opened, &ready),
+            chain: ready.chain,
+            component: ready.component,
+            journal: Arc::clone(&journal) as _,
+            limits: limits.clone(),
+            log,
+            cancel,
+            hasher: self.shared.config.hasher.clone(),
+        };
+        let hand_over =
+            HandOver { at_boundary: self.shared.drain.clone(), at_once: self.shared.halt.clone() };
+        let driven = runner.drive(&input, walk, hand_over).await;
+        if let Some(lost @ (StoreError::LostClaim(_) | StoreError::Injected)) = journal.broken() {
+            return Err(Unready::Host(lost.into()));
+        }
+        Ok(Left { outcome: self.outcome(claim.run, driven), journal: Some(journal) })
+    }
+
+    fn deciders(&self, ready: &Ready) -> Result<Deciders, Failure> {
+        let train = ready.chain.train();
+        let config = &self.shared.config;
+        let mut deciders = Deciders::new(train.default_decider.clone());
+        for name in &train.deciders {
+            let component = Arc::clone(&ready.component);
+            let rules = RuleDecider::new(component, name.clone(), config.limits.clone());
+            deciders.add(name.clone(), Decider::Rules(rules));
+        }
+        if let Some(answers) = &config.answers {
+            let script = ScriptedDecider::from_json(answers)
+                .map_err(|error| Failure::permanent("BadAnswers", error.to_string()))?;
+            deciders.add_in_place_of_all("answers", Decider::Scripted(script));
+        }
+        Ok(deciders)
+    }
+
+    fn outcome(&self, run: RunId, driven: Result<Driven, GuestError>) -> Outcome {
+        let fault = |what: String| Outcome::Failed {
+            junction: None,
+            failure: Failure::unclassified("HostFault", what),
+        };
+        match driven {
+            Ok(Driven::Ended(End::Completed(value))) => {
+                Outcome::Completed { output: value.json.to_string() }
+            }
+            Ok(Driven::Ended(End::Failed(failed))) => {
+                Outcome::Failed { junction: Some(failed.junction), failure: failed.failure }
+            }
+            Ok(Driven::Ended(End::Cancelled)) => Outcome::Cancelled,
+            Ok(Driven::Ended(End::BranchCompleted)) => {
+                fault("the run ended as a branch does; this is a bug of the host".to_owned())
+            }
+            Ok(Driven::Stopped(snapshot)) => match self.sealed(run, &snapshot) {
+                Ok(memory) => {
+                    Outcome::Parked { reason: ParkReason::HandOver, memory: Some(memory) }
+                }
+                Err(why) => fault(format!("the run could not be handed over: {why}")),
+            },
+            Err(error) => fault(error.to_string()),
+        }
+    }
+
+    fn sealed(&self, run: RunId, snapshot: &Snapshot) -> Result<Sealed, String> {
+        let text = serde_json::to_vec(snapshot).map_err(|error| error.to_string())?;
+        seal::seal(self.shared.config.memory_key.as_ref(), run, text)
+    }
+
+    /// Writes how the run leaves, for as long as the store may come back. `None`: it was never written, and the run is
+    /// taken for lost once this host is gone.
+    async fn leave(
+        &self,
+        claim: Claim,
+        tenant: TenantId,
+        manifest: Option<ManifestId>,
+        left: Left,
+    ) -> Option<Ending> {
+        let Left { outcome, journal } = left;
+        for pause in TRIES {
+            if pause > 0 {
+                Clock.sleep(Duration::from_secs(pause)).await;
+            }
+            let finish = Finish {
+                claim,
+                tenant,
+                manifest,
+                journal: journal.clone(),
+                outcome: outcome.clone(),
+            };
+            match self.completions.write(finish).await {
+                Ok(()) => return Some(ending(outcome)),
+                Err(EngineError::Store(StoreError::LostClaim(_))) => {
+                    return Some(Ending::ClaimLost);
+                }
+                Err(EngineError::Store(StoreError::Injected)) => return None,
+                Err(error) => {
+                    let error = causes(&error);
+                    tracing::warn!(run = %claim.run, error, "the end of a run was not written");
+                }
+            }
+        }
+        tracing::error!(run = %claim.run, "the end of a run is given up");
+        None
+    }
+}
+
+/// What is kept of a run that continues, should it be put back untouched.
+fn memory_of(work: &Work) -> Option<Sealed> {
+    match work {
+        Work::Fresh(..) => None,
+        Work::Continued(run) => run.memory.clone().zip(run.key_id.clone()),
+    }
+}
+
+/// The run's input as its train takes it.
+fn admitted(chain: &Chain, work: &Work, opened: &Opened) -> Result<Value, Failure> {
+    let type_name = &chain.train().input;
+    let Payload { input, input_type_name, .. } = &opened.payload;
+    let stated = input_type_name.as_deref().unwrap_or(type_name);
+    let checked = if stated == type_name {
+        let text = input.as_deref().unwrap_or("null");
+        chain.types().admit(type_name, text).map_err(|fault| fault.to_string())
+    } else {
+        Err(format!("the train takes '{type_name}'"))
+    };
+    checked.map_err(|cause| {
+        let entry = match work.entry() {
+            Some(entry) => format!("work queue entry {entry}"),
+            None => format!("run {}", opened.run.id),
+        };
+        Failure::permanent("UnreadableInput", message::unreadable_input(&entry, stated, &cause))
+    })
+}
+
+/// The walk from its start, or from where the run was parked.
+fn walk(
+    chain: &Arc<Chain>,
+    work: &Work,
+    input: &Value,
+    key: Option<&MemoryKey>,
+) -> Result<Walk, Failure> {
+    let Some((memory, key_id)) = memory_of(work) else {
+        return Ok(Walk::start(Arc::clone(chain), input.clone()));
+    };
+    let bad = |why: String| {
+        Failure::permanent(
+            "BadParkedRun",
+            format!("the run cannot go on from where it stopped: {why}"),
+        )
+    };
+    let memory = seal::open(key, work.claim().run, (&memory, &key_id)).map_err(bad)?;
+    let snapshot: Snapshot =
+        serde_json::from_slice(&memory).map_err(|error| bad(error.to_string()))?;
+    Walk::restore(Arc::clone(chain), snapshot).map_err(|error| bad(error.to_string()))
+}
+
+fn run_info(opened: &Opened, ready: &Ready) -> RunInfo {
+    RunInfo {
+        tenant: "default".to_owned(),
+        train: opened.run.name.clone(),
+        run_id: opened.run.id.to_string(),
+        occurrence_id: opened.run.occurrence_id.clone(),
+        component: ready.component.digest().to_owned(),
+        attempt: opened.attempt,
+        manifest: opened.manifest.as_ref().map(|manifest| manifest.external_id.clone()),
+        scheduled_at: opened.run.scheduled_time.map(Timestamp::as_micros),
+        ..RunInfo::default()
+    }
+}
+
+fn ending(outcome: Outcome) -> Ending {
+    match outcome {
+        Outcome::Completed { output } => Ending::Completed { output },
+        Outcome::Failed { junction, failure } => {
+            Ending::Failed { junction: junction.unwrap_or_default(), failure }
+        }
+        Outcome::Cancelled => Ending::Cancelled,
+        Outcome::Parked { .. } => Ending::Parked,
+    }
+}

@@ -1,0 +1,130 @@
+//! `[scheduler]`: options that hold for everything a host does.
+
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+use crate::operations::manifest_file::{MISFIRES, SECOND, TEN_YEARS, or_none, whole_seconds};
+use crate::operations::table::{Faults, Place, Section};
+use crate::store::MisfirePolicy;
+use crate::store::manifests::Setting;
+
+const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
+
+const KEYS: [&str; 14] = [
+    "polling_interval",
+    "manifest_manager_polling_interval",
+    "job_dispatcher_polling_interval",
+    "worker_count",
+    "max_active_jobs",
+    "default_job_timeout",
+    "shutdown_timeout",
+    "default_max_retries",
+    "failure_count_window",
+    "retry_delay",
+    "retry_backoff_multiplier",
+    "max_retry_delay",
+    "default_misfire_policy",
+    "default_misfire_threshold",
+];
+
+/// Options of the scheduler. What is `None` keeps its default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scheduler {
+    /// Time between looks at which manifests are due.
+    pub manifest_manager_polling_interval: Option<Duration>,
+    /// Time between looks at the queue.
+    pub job_dispatcher_polling_interval: Option<Duration>,
+    /// How many runs this host has in progress at once.
+    pub worker_count: Option<usize>,
+    /// How many runs may be active on all hosts together.
+    pub max_active_jobs: Setting<usize>,
+    /// How long a run may take, where the manifest does not state it.
+    pub default_job_timeout: Option<Duration>,
+    /// How long runs have to reach a boundary when the host ends.
+    pub shutdown_timeout: Option<Duration>,
+    /// `max_retries` of a new manifest that does not state it.
+    pub default_max_retries: Option<i32>,
+    /// How long a failure counts, where the manifest does not state it.
+    pub failure_count_window: Option<Duration>,
+    /// The time before the first retry.
+    pub retry_delay: Option<Duration>,
+    /// What each further retry multiplies that time by.
+    pub retry_backoff_multiplier: Option<f64>,
+    /// The longest time before a retry.
+    pub max_retry_delay: Option<Duration>,
+    /// What happens to a missed occurrence, where the manifest does not state it.
+    pub default_misfire_policy: Option<MisfirePolicy>,
+    /// How late is not missed, where the manifest does not state it.
+    pub default_misfire_threshold_seconds: Option<i32>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            manifest_manager_polling_interval: None,
+            job_dispatcher_polling_interval: None,
+            worker_count: None,
+            max_active_jobs: Setting::Keep,
+            default_job_timeout: None,
+            shutdown_timeout: None,
+            default_max_retries: None,
+            failure_count_window: None,
+            retry_delay: None,
+            retry_backoff_multiplier: None,
+            max_retry_delay: None,
+            default_misfire_policy: None,
+            default_misfire_threshold_seconds: None,
+        }
+    }
+}
+
+impl Scheduler {
+    pub(super) fn read<'t>(table: &'t DeTable<'t>, place: Place, faults: &mut Faults<'_>) -> Self {
+        let section = Section::new(table, place, "scheduler", &KEYS, faults);
+        let polling = SECOND..=THIRTY_DAYS;
+        let delays = Duration::ZERO..=TEN_YEARS;
+        let both = section.duration("polling_interval", polling.clone(), faults);
+        let mut interval = |key| section.duration(key, polling.clone(), faults).or(both);
+        let manifest_manager_polling_interval = interval("manifest_manager_polling_interval");
+        let job_dispatcher_polling_interval = interval("job_dispatcher_polling_interval");
+        Self {
+            manifest_manager_polling_interval,
+            job_dispatcher_polling_interval,
+            worker_count: section.whole("worker_count", 1..=256, faults),
+            max_active_jobs: or_none(&section, "max_active_jobs", faults, |section, faults| {
+                section.whole("max_active_jobs", 1..=i64::from(i32::MAX), faults)
+            }),
+            default_job_timeout: section.duration(
+                "default_job_timeout",
+                SECOND..=TEN_YEARS,
+                faults,
+            ),
+            shutdown_timeout: section.duration(
+                "shutdown_timeout",
+                Duration::ZERO..=THIRTY_DAYS,
+                faults,
+            ),
+            default_max_retries: section.whole(
+                "default_max_retries",
+                0..=i64::from(i32::MAX),
+                faults,
+            ),
+            failure_count_window: section.duration(
+                "failure_count_window",
+                SECOND..=TEN_YEARS,
+                faults,
+            ),
+            retry_delay: section.duration("retry_delay", delays.clone(), faults),
+            retry_backoff_multiplier: section.factor("retry_backoff_multiplier", faults),
+            max_retry_delay: section.duration("max_retry_delay", delays, faults),
+            default_misfire_policy: section.word("default_misfire_policy", &MISFIRES, faults),
+            default_misfire_threshold_seconds: whole_seconds(
+                &section,
+                "default_misfire_threshold",
+                Duration::ZERO,
+                faults,
+            ),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Tests of reading manifest files: what a person writes wrong, and what they are told.
+
+use std::path::Path;
+
+use super::*;
+
+fn parsed(text: &str) -> Result<ManifestFile, String> {
+    parse(Path::new("m.toml"), text.to_owned()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_file_states_what_it_says_and_nothing_else() {
+    let file = parsed(
+        r#"
+        [scheduler]
+        polling_interval = "2s"
+        job_dispatcher_polling_interval = "1s"
+        retry_delay = "5s"
+        retry_backoff_multiplier = 2
+        max_retry_delay = "1h30m"
+        default_max_retries = 4
+        default_misfire_policy = "do_nothing"
+
+        [[group]]
+        name = "nightly"
+        max_active_jobs = "none"
+        enabled = false
+
+        [[manifest]]
+        id = "full"
+        train = "hello"
+        every = "30s"
+        input = { name = "Ada", big = 12345678901234567890, rate = 1.50, on = true, list = [0x10] }
+        enabled = true
+        group = "nightly"
+        priority = 31
+        max_retries = 0
+        failure_window = "1d"
+        timeout = "none"
+        misfire = "fire_once_now"
+        misfire_threshold = "0s"
+        replay_decisions_on_retry = false
+
+        [[manifest]]
+        id = "bare"
+        train = "hello"
+        "#,
+    )
+    .unwrap();
+
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(file.scheduler.manifest_manager_polling_interval, seconds(2));
+    assert_eq!(file.scheduler.job_dispatcher_polling_interval, seconds(1));
+    assert_eq!(file.scheduler.retry_delay, seconds(5));
+    assert_eq!(file.scheduler.retry_backoff_multiplier, Some(2.0));
+    assert_eq!(file.scheduler.max_retry_delay, seconds(5_400));
+    assert_eq!(file.scheduler.default_max_retries, Some(4));
+    assert_eq!(file.scheduler.default_misfire_policy, Some(MisfirePolicy::DoNothing));
+    assert_eq!(file.groups[0].max_active_jobs, Setting::Clear);
+    assert_eq!((file.groups[0].priority, file.groups[0].is_enabled), (None, Some(false)));
+    let [full, bare] = &file.manifests[..] else { panic!("{:?}", file.manifests) };
+    assert_eq!(
+        full.input.to_string(),
+        r#"{"big":12345678901234567890,"list":[16],"name":"Ada","on":true,"rate":1.50}"#
+    );
+    assert_eq!((full.every, full.priority, full.max_retries), (seconds(30), Some(31), Some(0)));
+    assert_eq!(full.failure_window_seconds, Setting::Set(86_400));
+    assert_eq!(full.timeout_seconds, Setting::Clear);
+    assert_eq!(full.misfire, Some(MisfirePolicy::FireOnceNow));
+    assert_eq!(full.misfire_threshold_seconds, Some(0));
+    assert_eq!(full.replay_decisions_on_retry, Some(false));
+    assert_eq!((bare.every, bare.priority, bare.max_retries), (None, None, None));
+    assert_eq!((bare.timeout_seconds, bare.is_enabled), (Setting::Keep, None));
+    assert_eq!(bare.input.to_string(), "{}");
+}
+
+#[test]
+fn a_fault_names_file_line_key_and_what_to_do() {
+    let cases = [
+        ("a = ", "m.toml:1: not TOML: "),
+        ("[schedular]", "m.toml:1: the file: unknown key 'schedular'; did you mean 'scheduler'?"),
+        (
+            "manifest = 1",
+            "m.toml:1: the file: manifest: is no list of tables; write `[[manifest]]`",
+        ),
+        ("scheduler = 1", "m.toml:1: the file: scheduler: is no table; write `[scheduler]`"),
+        ("manifest = [1]", "m.toml:1: manifest: expected a table, found integer"),
+        (
+            "[scheduler]\nretry_dealy = \"1s\"",
+            "m.toml:2: scheduler: unknown key 'retry_dealy'; did you mean 'retry_delay'?",
+        ),
+        (
+            "[scheduler]\npolling_interval = \"10ms\"",
+            "m.toml:2: scheduler: polling_interval: '10ms' is not from 1s to 30d",
+        ),
+        (
+            "[scheduler]\nretry_backoff_multiplier = 0.5",
+            "m.toml:2: scheduler: retry_backoff_multiplier: expected a number of at least 1, found 0.5",
+        ),
+        (
+            "[scheduler]\nretry_backoff_multiplier = inf",
+            "m.toml:2: scheduler: retry_backoff_multiplier: expected a number of at least 1, found inf",
+        ),
+        (
+            "[[group]]\nname = \"a\"\n[[group]]\nname = \"a\"",
+            "m.toml:3: group 'a': is stated in line 1 already; keep one of them",
+        ),
+    ];
+    for (text, expected) in cases {
+        let fault = parsed(text).unwrap_err();
+        assert!(fault.starts_with(expected), "{text}\nexpected {expected}\nfound    {fault}");
+    }
+}
+
+#[test]
+fn a_fault_of_a_manifest_names_it_and_the_key() {
+    let cases = [
+        ("evry = \"1s\"", "m.toml:4: manifest 'a': unknown key 'evry'; did you mean 'every'?"),
+        (
+            "every = \"30 parsecs\"",
+            "m.toml:4: manifest 'a': every: '30 parsecs' is no duration; write whole numbers with units, such as \
+             \"30s\", \"5m\", \"1h30m\" or \"2d\"",
+        ),
+        (
+            "every = 30",
+            "m.toml:4: manifest 'a': every: expected a duration in quotes, such as \"30s\", found 30",
+        ),
+        ("every = \"0s\"", "m.toml:4: manifest 'a': every: '0s' is not from 1s to 3650d"),
+        (
+            "every = \"1s500ms\"",
+            "m.toml:4: manifest 'a': every: has a part of a second; write whole seconds",
+        ),
+        (
+            "priority = 32",
+            "m.toml:4: manifest 'a': priority: expected a whole number from 0 to 31, found 32",
+        ),
+        (
+            "max_retries = -1",
+            "m.toml:4: manifest 'a': max_retries: expected a whole number from 0 to 2147483647, found -1",
+        ),
+        (
+            "enabled = \"yes\"",
+            "m.toml:4: manifest 'a': enabled: expected true or false, found string",
+        ),
+        (
+            "misfire = \"do_nothin\"",
+            "m.toml:4: manifest 'a': misfire: unknown value 'do_nothin'; did you mean 'do_nothing'?",
+        ),
+        (
+            "input = { at = 2026-01-01 }",
+            "m.toml:4: manifest 'a': input: holds an instant; write it as text: \"2026-01-01\"",
+        ),
+        (
+            "input = { x = nan }",
+            "m.toml:4: manifest 'a': input: holds the number 'nan', which JSON does not have",
+        ),
+        (
+            "input = {}\ninput_file = \"x\"",
+            "m.toml:5: manifest 'a': input_file: stands beside `input`; keep one of them",
+        ),
+        (
+            "input_file = \"gone.json\"",
+            "m.toml:4: manifest 'a': input_file: cannot read gone.json: ",
+        ),
+        (
+            "group = \"a/b\"",
+            "m.toml:4: manifest 'a': group: a name has 1 to 100 characters, without '/', '#'",
+        ),
+        (
+            "[[manifest]]\nid = \"a\"\ntrain = \"t\"",
+            "m.toml:4: manifest 'a': is stated in line 1 already; keep one of them",
+        ),
+        ("[[manifest]]\nid = \"b\"", "m.toml:4: manifest 'b': train: is missing; write `train = "),
+        ("[[manifest]]\ntrain = \"t\"", "m.toml:4: manifest: id: is missing; write `id = "),
+    ];
+    for (text, expected) in cases {
+        let whole = format!("[[manifest]]\nid = \"a\"\ntrain = \"t\"\n{text}");
+        let fault = parsed(&whole).unwrap_err();
+        assert!(fault.starts_with(expected), "{text}\nexpected {expected}\nfound    {fault}");
+        assert_eq!(fault.lines().count(), 1, "{fault}");
+    }
+}
+
+#[test]
+fn every_fault_is_named_in_the_order_of_the_file() {
+    let faults = parsed(
+        "[[manifest]]\nid = \"a\"\ntrain = 1\ncolour = 2\n[scheduler]\nmax_active_jobs = 0\n",
+    )
+    .unwrap_err();
+
+    let lines: Vec<_> = faults.lines().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(lines, ["m.toml:3", "m.toml:4", "m.toml:6"], "{faults}");
+}
+
+#[test]
+fn an_input_file_is_found_beside_the_manifest_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("manifests.toml");
+    fs::write(folder.path().join("in.json"), "{\"b\":1,\"a\":2.0}").unwrap();
+    fs::write(&path, "[[manifest]]\nid = 'a'\ntrain = 't'\ninput_file = 'in.json'").unwrap();
+
+    let file = read(&path).unwrap();
+
+    assert_eq!(file.manifests[0].input.to_string(), "{\"a\":2.0,\"b\":1}");
+    fs::write(folder.path().join("in.json"), "{").unwrap();
+    let fault = read(&path).unwrap_err().to_string();
+    assert!(
+        fault.contains("in.json is not JSON: the text ends in the middle of a value"),
+        "{fault}"
+    );
+}

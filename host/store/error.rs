@@ -1,0 +1,245 @@
+//! What can go wrong with the store, told so that an operator knows what, where, and what to do.
+
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::model::ids::RunId;
+
+/// A failed call of the store. Its text never holds a password: a [`Place`] has none.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The URL is not one of a store.
+    #[error(
+        "{0}; give `sqlite:path/to/file`, `sqlite::memory:` or `postgres://user@host/database`"
+    )]
+    Url(String),
+    /// The database does not answer.
+    #[error("cannot reach {place}; check that it runs and that the URL is right")]
+    Unreachable {
+        /// Where.
+        place: Place,
+        /// What the driver says.
+        source: Box<sqlx::Error>,
+    },
+    /// The database refused the user name, the password or the database's name.
+    #[error("{place} refused the connection; check user name, password and database in the URL")]
+    Refused {
+        /// Where.
+        place: Place,
+        /// What the driver says.
+        source: Box<sqlx::Error>,
+    },
+    /// The database may be read but not written.
+    #[error("{0} is read-only; make it writable for this user, or choose another")]
+    ReadOnly(Place),
+    /// The file is no database, or a damaged one.
+    #[error("{0} is damaged or is no SQLite database; restore it from a backup, or choose another")]
+    Damaged(Place),
+    /// The disk is full.
+    #[error("{0} has no space left; free some disk space, then try again")]
+    Full(Place),
+    /// Somebody else holds what this call waits for.
+    #[error("{0} is busy: another process or a long transaction holds it; try again")]
+    Busy(Place),
+    /// No connection came free in time, or none could be made.
+    #[error("no connection to {0}: it does not answer, or all connections are in use; try again")]
+    NoConnection(Place),
+    /// A newer trax has changed the schema.
+    #[error(
+        "{place} has schema version {found}, and this trax knows versions up to {known}; run the newer trax"
+    )]
+    Newer {
+        /// Where.
+        place: Place,
+        /// The schema's version.
+        found: i64,
+        /// The newest version known.
+        known: i64,
+    },
+    /// The schema has not been migrated to what this trax needs.
+    #[error(
+        "{place} has schema version {found}, and this trax needs version {known}; run `trax db migrate`"
+    )]
+    Older {
+        /// Where.
+        place: Place,
+        /// The schema's version, 0 when there is none.
+        found: i64,
+        /// The version needed.
+        known: i64,
+    },
+    /// A migration did not succeed; nothing of it is kept.
+    #[error("failed to migrate {place} with '{migration}'")]
+    Migration {
+        /// Where.
+        place: Place,
+        /// The migration's number and name.
+        migration: String,
+        /// What the driver says.
+        source: Box<sqlx::Error>,
+    },
+    /// There is no such thing, or it is another tenant's.
+    #[error("{what} {id} not found")]
+    NotFound {
+        /// A dead letter, a run, ...
+        what: &'static str,
+        /// Which.
+        id: String,
+    },
+    /// The thing exists, but not in the state that the change needs.
+    #[error("{what} {id} is not {expected}, so nothing was changed")]
+    WrongState {
+        /// A dead letter, a run, ...
+        what: &'static str,
+        /// Which.
+        id: String,
+        /// The state it should have.
+        expected: &'static str,
+    },
+    /// Something else has that name already.
+    #[error("{what} '{name}' {problem}")]
+    Conflict {
+        /// A tenant, a train, ...
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Why it cannot have it.
+        problem: String,
+    },
+    /// This host no longer owns the run: it ended, or somebody else claimed it. Nothing was written.
+    #[error("run {0} is no longer claimed by this host, so nothing was written")]
+    LostClaim(RunId),
+    /// The operating system gave no random bytes for an id.
+    #[error("failed to make an id")]
+    Random(#[source] std::io::Error),
+    /// A test stopped the host at this point.
+    #[error("stopped by an injected fault")]
+    Injected,
+    /// Anything else the driver reports.
+    #[error("{place} failed")]
+    Driver {
+        /// Where.
+        place: Place,
+        /// What the driver says.
+        source: Box<sqlx::Error>,
+    },
+}
+
+/// Where the store is, in words for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(Arc<str>);
+
+impl Place {
+    /// A SQLite file.
+    pub(super) fn file(path: &str) -> Self {
+        Self(format!("the SQLite file '{path}'").into())
+    }
+
+    /// A SQLite database in memory.
+    pub(super) fn memory() -> Self {
+        Self("the SQLite database in memory".into())
+    }
+
+    /// A Postgres database.
+    pub(super) fn postgres(host: &str, port: u16, user: &str, database: &str) -> Self {
+        Self(
+            format!("the Postgres database '{database}' at {host}:{port}, as user '{user}'").into(),
+        )
+    }
+
+    /// The driver's error as what an operator can act on.
+    pub(super) fn error(&self, source: sqlx::Error) -> StoreError {
+        let place = self.clone();
+        let cause = match &source {
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => Cause::Unreachable,
+            sqlx::Error::PoolTimedOut => Cause::NoConnection,
+            sqlx::Error::Database(error) => cause(error.code().as_deref().unwrap_or_default()),
+            _ => Cause::Other,
+        };
+        match cause {
+            Cause::Unreachable => StoreError::Unreachable { place, source: Box::new(source) },
+            Cause::Refused => StoreError::Refused { place, source: Box::new(source) },
+            Cause::ReadOnly => StoreError::ReadOnly(place),
+            Cause::Damaged => StoreError::Damaged(place),
+            Cause::Full => StoreError::Full(place),
+            Cause::Busy => StoreError::Busy(place),
+            Cause::NoConnection => StoreError::NoConnection(place),
+            Cause::Other => StoreError::Driver { place, source: Box::new(source) },
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Cause {
+    Unreachable,
+    Refused,
+    ReadOnly,
+    Damaged,
+    Full,
+    Busy,
+    NoConnection,
+    Other,
+}
+
+/// What a driver's code means. Postgres's have five characters; SQLite's are numbers whose low byte is the kind.
+fn cause(code: &str) -> Cause {
+    if code.len() == 5 {
+        return match code {
+            "28P01" | "28000" | "3D000" | "42501" => Cause::Refused,
+            "25006" => Cause::ReadOnly,
+            "53100" => Cause::Full,
+            "55P03" | "40P01" | "57014" => Cause::Busy,
+            "53300" | "57P01" | "57P02" | "57P03" => Cause::Unreachable,
+            "XX001" | "XX002" => Cause::Damaged,
+            _ if code.starts_with("08") => Cause::Unreachable,
+            _ => Cause::Other,
+        };
+    }
+    match code.parse::<u32>().map(|number| number & 0xff) {
+        Ok(5 | 6) => Cause::Busy,
+        Ok(8) => Cause::ReadOnly,
+        Ok(11 | 26) => Cause::Damaged,
+        Ok(13) => Cause::Full,
+        Ok(14) => Cause::Unreachable,
+        _ => Cause::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drivers_code_is_told_as_what_to_do_about_it() {
+        let cases = [
+            ("28P01", Cause::Refused),
+            ("3D000", Cause::Refused),
+            ("53100", Cause::Full),
+            ("57P03", Cause::Unreachable),
+            ("08006", Cause::Unreachable),
+            ("55P03", Cause::Busy),
+            ("25006", Cause::ReadOnly),
+            ("42P01", Cause::Other),
+            ("5", Cause::Busy),
+            ("517", Cause::Busy),
+            ("1032", Cause::ReadOnly),
+            ("11", Cause::Damaged),
+            ("26", Cause::Damaged),
+            ("13", Cause::Full),
+            ("14", Cause::Unreachable),
+            ("2067", Cause::Other),
+            ("", Cause::Other),
+        ];
+        for (code, expected) in cases {
+            assert_eq!(cause(code), expected, "{code}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! All SQL: one store over SQLite and Postgres, one file per group of tables.
+//!
+//! Functions are verbs of the domain and take a transaction first, so that callers compose them into one. Everything
+//! belongs to a tenant; what an operator names by id is looked up with the tenant's id beside it. Every write of a run
+//! carries its claim, and a claim that was lost writes nothing. Instants come from [`Tx::now`], never from the host.
+//!
+//! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`]
+//! and [`manifests`]; [`hosts`]; [`queue`], [`claim`] and [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in
+//! [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`].
+
+pub mod checkpoints;
+pub mod claim;
+pub mod components;
+pub mod dead_letters;
+pub mod decisions;
+pub mod dispatch;
+pub mod groups;
+pub mod hosts;
+pub mod junction_runs;
+pub mod logs;
+pub mod manifests;
+pub mod parked;
+pub mod queue;
+pub mod runs;
+pub mod tenants;
+
+mod db;
+mod error;
+mod migrate;
+mod open;
+mod types;
+
+pub use db::{Db, Faults, LockKey, Tx};
+pub use error::{Place, StoreError};
+pub use migrate::{VERSION, check, migrate, version};
+pub use open::{Durability, OpenOptions, open};
+pub use types::{
+    DeadLetterStatus, EntryStatus, JunctionRunKind, JunctionRunState, LogLevel, MisfirePolicy,
+    ParkReason, ScheduleType, TrainState,
+};

@@ -1,0 +1,154 @@
+//! Opening a store by its URL.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::Connection;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+use super::db::{Db, Faults, Pools};
+use super::error::{Place, StoreError};
+use super::migrate;
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Whether the schema is brought up to date; otherwise an older one is refused.
+    pub is_migrating: bool,
+    /// What a commit on SQLite waits for.
+    pub durability: Durability,
+    /// Most connections to Postgres, or most readers of SQLite.
+    pub connections_max: u32,
+    /// How long a call waits for a free connection.
+    pub wait_max: Duration,
+    /// Injected faults, in tests.
+    pub faults: Option<Faults>,
+}
+
+/// What a commit on SQLite waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The disk: a commit survives a loss of power.
+    Full,
+    /// The operating system: a loss of power can undo the last commits, and damages nothing.
+    Fast,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            is_migrating: true,
+            durability: Durability::Full,
+            // Fewer than a Postgres admits by default (100) even with several hosts on it.
+            connections_max: 16,
+            wait_max: Duration::from_secs(30),
+            faults: None,
+        }
+    }
+}
+
+/// Opens the store at a URL: `sqlite:path/to/file`, `sqlite::memory:` or `postgres://user@host/database`. A file that
+/// does not exist is made; `?mode=ro` at its end opens it for reading.
+pub async fn open(url: &str, options: &OpenOptions) -> Result<Db, StoreError> {
+    let db = if let Some(file) = url.strip_prefix("sqlite:") {
+        open_sqlite(file, options).await?
+    } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        open_postgres(url, options).await?
+    } else {
+        // The text before the colon only: the rest may hold a password.
+        let scheme = url.split_once(':').map_or("a URL without a scheme", |(scheme, _)| scheme);
+        return Err(StoreError::Url(format!("'{scheme}' is no store this trax knows")));
+    };
+    if options.is_migrating {
+        migrate::migrate(&db).await?;
+    } else {
+        migrate::check(&db).await?;
+    }
+    Ok(db)
+}
+
+async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError> {
+    if file == ":memory:" {
+        return open_memory(options).await;
+    }
+    let file = file.strip_prefix("//").unwrap_or(file);
+    let (path, mode) = file.split_once('?').map_or((file, None), |(path, mode)| (path, Some(mode)));
+    let is_read_only = match mode {
+        None => false,
+        Some("mode=ro") => true,
+        Some(other) => return Err(StoreError::Url(format!("'?{other}' is no option of a file"))),
+    };
+    if path.is_empty() {
+        return Err(StoreError::Url("the path of the SQLite file is missing".to_owned()));
+    }
+    let place = Place::file(path);
+    let connect = sqlite_options(options)
+        .filename(Path::new(path))
+        .create_if_missing(!is_read_only)
+        .read_only(is_read_only);
+    // The journal's mode is kept in the file; changing it needs the right to write.
+    let connect = if is_read_only { connect } else { connect.journal_mode(SqliteJournalMode::Wal) };
+    let pool = |connections| {
+        SqlitePoolOptions::new().max_connections(connections).acquire_timeout(options.wait_max)
+    };
+    let error = |source| place.error(source);
+    let writer = pool(1).connect_with(connect.clone()).await.map_err(error)?;
+    let readers = pool(options.connections_max)
+        .connect_with(connect.read_only(true).create_if_missing(false))
+        .await
+        .map_err(error)?;
+    Ok(Db::new(Pools::Sqlite { writer, readers }, place, options.faults.clone()))
+}
+
+/// One connection for everything, kept for ever: the database is gone with it.
+async fn open_memory(options: &OpenOptions) -> Result<Db, StoreError> {
+    let place = Place::memory();
+    let pool = SqlitePoolOptions::new()
+        .max_connections(1)
+        .min_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(options.wait_max)
+        .connect_with(sqlite_options(options).in_memory(true).filename(":memory:"))
+        .await
+        .map_err(|source| place.error(source))?;
+    let pools = Pools::Sqlite { writer: pool.clone(), readers: pool };
+    Ok(Db::new(pools, place, options.faults.clone()))
+}
+
+fn sqlite_options(options: &OpenOptions) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .foreign_keys(true)
+        // For other processes: inside this one, writers queue for the one connection.
+        .busy_timeout(Duration::from_secs(5))
+        .synchronous(match options.durability {
+            Durability::Full => SqliteSynchronous::Full,
+            Durability::Fast => SqliteSynchronous::Normal,
+        })
+        .pragma("temp_store", "memory")
+        // In KiB: enough for the hot tables and indexes of a busy laptop.
+        .pragma("cache_size", "-16384")
+}
+
+async fn open_postgres(url: &str, options: &OpenOptions) -> Result<Db, StoreError> {
+    // The parser's error is left out: it may quote the URL, and with it the password.
+    let connect = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::Url("the Postgres URL cannot be read".to_owned()))?
+        .application_name("trax")
+        .options([("search_path", "trax")]);
+    let user = connect.get_username().to_owned();
+    let database = connect.get_database().unwrap_or(&user);
+    let place = Place::postgres(connect.get_host(), connect.get_port(), &user, database);
+    // A pool would try for as long as it may wait, and then not say why it failed.
+    let first = PgConnection::connect_with(&connect).await.map_err(|source| place.error(source))?;
+    first.close().await.map_err(|source| place.error(source))?;
+    let pool = PgPoolOptions::new()
+        .max_connections(options.connections_max)
+        .acquire_timeout(options.wait_max)
+        .connect_with(connect)
+        .await
+        .map_err(|source| place.error(source))?;
+    Ok(Db::new(Pools::Postgres(pool), place, options.faults.clone()))
+}

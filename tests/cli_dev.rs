@@ -1,0 +1,165 @@
+//! `trax dev` as a person meets it: one process that deploys, schedules, retries, and continues when started again.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::cli_store::Desk;
+use crate::postgres::Database;
+
+/// A `trax dev` that runs, told to print JSON.
+struct Dev {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Dev {
+    /// Starts it on the desk's folder, and gives what it deployed.
+    fn start(desk: &Desk) -> (Self, Value) {
+        let mut child = desk.command(&["dev", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut dev = Self { child, lines };
+        let deployed = dev.next().expect("it says what it deployed");
+        (dev, deployed)
+    }
+
+    fn next(&mut self) -> Option<Value> {
+        let line = self.lines.next()?.unwrap();
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// Reads events up to the first that matches, and gives it.
+    fn wait_for(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Vec::new();
+        while let Some(event) = self.next() {
+            if matches(&event) {
+                return event;
+            }
+            seen.push(event.to_string());
+        }
+        panic!("it ended without {what}; it said:\n{}", seen.join("\n"))
+    }
+
+    /// Ends it as Ctrl-C does, and gives the exit code.
+    fn interrupt(mut self) -> i32 {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        while self.next().is_some() {}
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+fn ended(event: &Value, manifest: &str, ending: &str) -> bool {
+    event["event"] == "run_ended" && event["manifest"] == manifest && event["ending"] == ending
+}
+
+const MANIFESTS: &str = "
+[scheduler]
+polling_interval = '1s'
+retry_delay = '1s'
+
+[[manifest]]
+id = 'greet'
+train = 'hello'
+every = '1s'
+input = { name = 'Ada' }
+
+[[manifest]]
+id = 'recovers'
+train = 'flaky'
+every = '1h'
+input = { failures = 1 }
+
+[[manifest]]
+id = 'gives-up'
+train = 'flaky'
+every = '1h'
+input = { failures = 9 }
+max_retries = 0
+";
+
+/// What happens to three manifests: one succeeds, one succeeds after a retry, one becomes a dead letter.
+fn dev_runs_retries_gives_up_and_continues(desk: &Desk) {
+    desk.guest("hello");
+    desk.guest("flaky");
+    desk.write("manifests.toml", MANIFESTS);
+
+    let (mut dev, deployed) = Dev::start(desk);
+    assert_eq!(deployed["manifests"][0]["change"], "new");
+    dev.wait_for("a dead letter", |event| {
+        event["event"] == "dead_lettered" && event["manifest"] == "gives-up"
+    });
+    let second = dev.wait_for("the second attempt", |event| {
+        event["event"] == "run_started" && event["manifest"] == "recovers" && event["attempt"] == 2
+    });
+    let recovered = dev.wait_for("a recovery", |event| ended(event, "recovers", "completed"));
+    assert_eq!(recovered["run"], second["run"]);
+    assert_eq!(recovered["output"], "{\"attempt\":2}");
+    assert_eq!(dev.interrupt(), 0);
+
+    let failed =
+        desk.trax(&["runs", "--manifest", "recovers", "--state", "failed", "--json"]).data();
+    assert_eq!(failed["runs"][0]["failure"]["name"], "UpstreamUnavailable");
+    let letters = desk.trax(&["dead-letters", "--json"]).data();
+    assert_eq!(letters["dead_letters"][0]["manifest"], "gives-up");
+    let id = recovered["run"].to_string();
+    let shown = desk.trax(&["runs", "show", &id, "--json"]).data();
+    assert_eq!(shown["input"]["failures"], 1);
+    assert_eq!(shown["output"]["attempt"], 2);
+    assert_eq!(shown["manifest"], "recovers");
+    let text = desk.trax(&["runs", "show", &id]).out;
+    assert!(text.starts_with(&format!("run {id}  flaky  completed  ")), "{text}");
+
+    let (mut dev, deployed) = Dev::start(desk);
+    assert_eq!(deployed["manifests"][0]["change"], "unchanged");
+    let next = dev.wait_for("the next greeting", |event| ended(event, "greet", "completed"));
+    assert!(next["run"].as_i64() > recovered["run"].as_i64());
+    assert_eq!(dev.interrupt(), 0);
+}
+
+#[test]
+fn dev_runs_retries_gives_up_and_continues_on_sqlite() {
+    dev_runs_retries_gives_up_and_continues(&Desk::new());
+}
+
+#[tokio::test]
+async fn dev_runs_retries_gives_up_and_continues_on_postgres() {
+    let database = Database::migrated("cli_dev").await;
+    dev_runs_retries_gives_up_and_continues(&Desk::on(database.url()));
+    database.remove().await;
+}
+
+#[test]
+fn a_second_dev_in_a_folder_is_refused() {
+    let desk = Desk::new();
+    desk.guest("hello");
+    let (dev, _) = Dev::start(&desk);
+
+    let second = desk.trax(&["dev"]);
+
+    assert_eq!(second.refused(4), "another `trax dev` runs in .; end it first");
+    assert_eq!(dev.interrupt(), 0);
+}
+
+#[test]
+fn a_folder_that_cannot_run_is_told_before_anything_starts() {
+    let desk = Desk::new();
+    let empty = desk.trax(&["dev"]);
+    assert!(empty.refused(3).starts_with("there is no component (*.wasm) in .; build one there"));
+    assert!(desk.trax(&["dev", "gone"]).refused(3).starts_with("cannot read gone: "));
+
+    desk.guest("hello");
+    desk.write("manifests.toml", "[[manifest]]\nid = 'a'\ntrain = 'goodbye'\n");
+    let unknown = desk.trax(&["dev"]);
+    let expected = "./manifests.toml:3: manifest 'a': train: unknown train 'goodbye'; there is hello; deploy its";
+    assert!(unknown.refused(2).starts_with(expected), "{}", unknown.err);
+
+    let desk = Desk::new();
+    desk.guest("hello");
+    std::fs::create_dir(desk.path(".trax")).unwrap();
+    desk.write(".trax/trax.db", &"no database ".repeat(500));
+    assert!(
+        desk.trax(&["dev"]).refused(5).contains("trax.db' is damaged or is no SQLite database")
+    );
+}

@@ -1,0 +1,8 @@
+//! The engine: passes of its loops on a stopped clock. No loop runs by itself, and nothing waits for time.
+
+#[macro_use]
+mod world;
+mod invariants;
+
+mod hand_over;
+mod retries;

@@ -1,0 +1,278 @@
+//! A store with the built guests deployed, hosts whose passes a case makes, and a clock that stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trax::chain::verify::verify;
+use trax::engine::config::{EngineConfig, Shared};
+use trax::engine::due;
+use trax::engine::events::EngineEvent;
+use trax::engine::heartbeat::Heartbeat;
+use trax::engine::job_dispatcher::JobDispatcher;
+use trax::engine::manifest_manager::ManifestManager;
+use trax::engine::reaper::Reaper;
+use trax::engine::service::Service;
+use trax::engine::worker::Workers;
+use trax::model::ids::{ManifestId, RunId};
+use trax::model::timestamp::Timestamp;
+use trax::store::components::{self, NewTrain, NewVersion};
+use trax::store::manifests::{self, Schedule, Setting, Statement};
+use trax::store::queue::{self, NewEntry};
+use trax::store::{ScheduleType, groups};
+
+use crate::engine::invariants;
+use crate::store::world::{self as store_world, World as StoreWorld};
+
+/// Makes each case two tests. After each, the invariants are looked at.
+macro_rules! engine_cases {
+    ($($case:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $case() { $crate::engine::world::on_sqlite(super::$case); })*
+        }
+
+        mod postgres {
+            $(#[test] fn $case() {
+                $crate::engine::world::on_postgres(concat!("engine_", stringify!($case)), super::$case);
+            })*
+        }
+    };
+}
+
+/// Runs a case on a SQLite file.
+pub(crate) fn on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(Arc<World>) -> F) {
+    store_world::on_sqlite(|store| checked(store, case));
+}
+
+/// Runs a case on a Postgres database.
+pub(crate) fn on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(Arc<World>) -> F) {
+    store_world::on_postgres(name, |store| checked(store, case));
+}
+
+async fn checked<F: Future<Output = ()>>(store: StoreWorld, case: impl FnOnce(Arc<World>) -> F) {
+    let world = Arc::new(World { store });
+    world.set_clock(0);
+    case(Arc::clone(&world)).await;
+    invariants::hold(&world.store).await;
+}
+
+/// A store and its clock.
+pub(crate) struct World {
+    /// The store.
+    pub(crate) store: StoreWorld,
+}
+
+/// A host whose passes a case makes.
+pub(crate) struct TestHost {
+    /// What its parts share.
+    pub(crate) shared: Arc<Shared>,
+    /// Its workers.
+    pub(crate) workers: Workers,
+    manager: ManifestManager,
+    dispatcher: JobDispatcher,
+    heartbeat: Heartbeat,
+    reaper: Reaper,
+}
+
+impl World {
+    /// A host that the store knows, with other settings than the default.
+    pub(crate) async fn host_with(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut EngineConfig),
+    ) -> TestHost {
+        let mut config = EngineConfig::of(store_world::host(name));
+        config.worker_count = 8;
+        change(&mut config);
+        let shared = Shared::new(config, self.store.db.clone());
+        let workers = Workers::new(Arc::clone(&shared), crate::world::host());
+        let mut host = TestHost {
+            manager: ManifestManager::new(Arc::clone(&shared)),
+            dispatcher: JobDispatcher::new(Arc::clone(&shared), workers.clone()),
+            heartbeat: Heartbeat::new(Arc::clone(&shared)),
+            reaper: Reaper::new(Arc::clone(&shared), workers.clone()),
+            shared,
+            workers,
+        };
+        host.heartbeat.pass().await.unwrap();
+        host
+    }
+
+    /// A host that the store knows.
+    pub(crate) async fn host(&self, name: &str) -> TestHost {
+        self.host_with(name, |_| ()).await
+    }
+
+    /// Deploys a built guest.
+    pub(crate) async fn deploy(&self, guest: &str) {
+        let component = crate::world::component(guest).await;
+        let wasm = crate::world::guest(guest);
+        let train = |train: &trax::chain::declaration::Train| NewTrain {
+            name: train.name.clone(),
+            declaration: serde_json::to_string(train).unwrap(),
+            chain_hash: verify(train.clone()).unwrap().hash().to_owned(),
+        };
+        let trains: Vec<NewTrain> = component.trains().iter().map(train).collect();
+        let tenant = self.store.tenant;
+        let new = NewVersion { tenant, component: guest, wasm: &wasm, trains: &trains };
+        self.store
+            .write(async |tx| {
+                let version = components::add_version(tx, &new).await?;
+                components::activate(tx, tenant, version.id).await
+            })
+            .await;
+    }
+
+    /// Sets the clock to this many seconds after the start of 2026.
+    pub(crate) fn set_clock(&self, seconds: i64) {
+        self.store.db.set_clock(at(seconds));
+    }
+
+    /// Moves the clock on.
+    pub(crate) async fn advance(&self, seconds: u64) {
+        self.store.advance(Duration::from_secs(seconds)).await;
+    }
+
+    /// States a manifest that runs every hour, and says when it is due.
+    pub(crate) async fn manifest(
+        &self,
+        name: &str,
+        train: &str,
+        input: &str,
+        max_retries: i32,
+    ) -> ManifestId {
+        self.stated(name, train, input, max_retries, Setting::Keep, 3_600).await
+    }
+
+    /// States a manifest with a failure window and an interval of its own, in seconds.
+    pub(crate) async fn stated(
+        &self,
+        name: &str,
+        train: &str,
+        input: &str,
+        max_retries: i32,
+        window: Setting<i32>,
+        every: i32,
+    ) -> ManifestId {
+        let tenant = self.store.tenant;
+        let schedule =
+            Schedule { interval_seconds: Some(every), ..Schedule::new(ScheduleType::Interval) };
+        let manifest = self
+            .store
+            .write(async |tx| {
+                let group = groups::upsert(tx, &store_world::group_named(tenant, name)).await?;
+                let stated = Statement {
+                    train,
+                    input: Some(input),
+                    input_type: None,
+                    schedule,
+                    max_retries: Some(max_retries),
+                    failure_window_seconds: window,
+                    ..store_world::statement(tenant, name, group)
+                };
+                manifests::upsert(tx, &stated).await
+            })
+            .await;
+        self.settle_due(manifest).await;
+        manifest
+    }
+
+    /// Brings the index of what is due in line, as whoever changes a manifest does.
+    pub(crate) async fn settle_due(&self, manifest: ManifestId) {
+        let mut tx = self.store.db.begin().await.unwrap();
+        due::settle(&mut tx, self.store.tenant, manifest, Duration::from_hours(24)).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// Changes what a manifest's next runs do.
+    pub(crate) async fn set_input(&self, name: &str, input: &str) {
+        let sql =
+            format!("UPDATE manifest SET properties = '{input}' WHERE external_id = '{name}'");
+        self.store.sql(&sql).await.unwrap();
+    }
+
+    /// Triggers a manifest now.
+    pub(crate) async fn trigger(&self, manifest: ManifestId) {
+        let tenant = self.store.tenant;
+        self.store
+            .write(async |tx| {
+                let stated = manifests::detail(tx, tenant, manifest).await?;
+                let new = NewEntry {
+                    input: stated.properties.as_deref(),
+                    ..NewEntry::new(tenant, &stated.name)
+                };
+                queue::trigger(tx, manifest, Duration::ZERO, false, &new).await
+            })
+            .await;
+    }
+
+    /// The states of all runs, oldest first.
+    pub(crate) async fn states(&self) -> String {
+        self.store.rows("SELECT train_state FROM metadata ORDER BY id").await.join(" ")
+    }
+
+    /// Dead letters: status and reason.
+    pub(crate) async fn dead_letters(&self) -> Vec<String> {
+        self.store.rows("SELECT status, reason FROM dead_letter ORDER BY id").await
+    }
+
+    /// The last run's id.
+    pub(crate) async fn last_run(&self) -> RunId {
+        let ids = self.store.rows("SELECT CAST(MAX(id) AS TEXT) FROM metadata").await;
+        RunId(ids[0].parse().unwrap())
+    }
+}
+
+/// This many seconds after the start of 2026.
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros((1_767_225_600 + seconds) * 1_000_000).unwrap()
+}
+
+impl TestHost {
+    /// One pass of every loop, and what the manager said of it; the runs it started have ended.
+    pub(crate) async fn pass(&mut self) -> Vec<EngineEvent> {
+        let mut events = self.shared.events.watch();
+        self.heartbeat.pass().await.unwrap();
+        self.reaper.pass().await.unwrap();
+        let managed = self.manager.pass().await.unwrap();
+        assert_eq!(managed.failed, 0, "{managed:?}");
+        self.dispatcher.pass().await.unwrap();
+        self.workers.idle().await;
+        let mut seen = Vec::new();
+        while let Ok(event) = events.try_recv() {
+            seen.push(event);
+        }
+        seen
+    }
+
+    /// A pass of the dispatcher alone; the runs it started may still be in progress.
+    pub(crate) async fn dispatch(&mut self) -> usize {
+        let report = self.dispatcher.pass().await.unwrap();
+        report.started + report.continued
+    }
+
+    /// A pass of the manager alone.
+    pub(crate) async fn manage(&mut self) -> Vec<EngineEvent> {
+        let mut events = self.shared.events.watch();
+        self.manager.pass().await.unwrap();
+        std::iter::from_fn(|| events.try_recv().ok()).collect()
+    }
+
+    /// A pass of the reaper alone: how many runs failed with their host.
+    pub(crate) async fn reap(&mut self) -> usize {
+        self.heartbeat.pass().await.unwrap();
+        self.reaper.pass().await.unwrap().runs_lost
+    }
+}
+
+/// What the manager queued: `run`, `retry 1 +300` (failures, seconds of delay) or `dead letter`.
+pub(crate) fn queued(events: &[EngineEvent]) -> Vec<String> {
+    let shown = |event: &EngineEvent| match event {
+        EngineEvent::RunQueued { .. } => Some("run".to_owned()),
+        EngineEvent::RetryQueued { failures, delay, .. } => {
+            Some(format!("retry {failures} +{}", delay.as_secs()))
+        }
+        EngineEvent::DeadLettered { .. } => Some("dead letter".to_owned()),
+        _ => None,
+    };
+    events.iter().filter_map(shown).collect()
+}

@@ -1,0 +1,17 @@
+//! The conformance suite of the store: every case runs on SQLite and on Postgres.
+
+#[macro_use]
+pub(crate) mod world;
+
+mod claim;
+mod components;
+mod dead_letters;
+mod hosts;
+mod manifests;
+mod open;
+mod parked;
+mod plans;
+mod queue;
+mod records;
+mod runs;
+mod schema;
