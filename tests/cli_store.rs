@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::invariants;
 use crate::postgres::Database;
 use crate::world::{TRAX, guest_path};
 
@@ -43,7 +44,13 @@ impl Desk {
 
     /// With this database.
     pub(crate) fn on(url: impl Into<String>) -> Self {
-        Self { url: Some(url.into()), ..Self::new() }
+        Self { folder: tempfile::tempdir().unwrap(), url: Some(url.into()) }
+    }
+
+    /// The database that commands use.
+    pub(crate) fn database(&self) -> String {
+        let file = || format!("sqlite:{}", self.path(".trax/trax.db").display());
+        self.url.clone().unwrap_or_else(file)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -87,6 +94,16 @@ impl Desk {
         let mut arguments = vec!["deploy", "--json"];
         arguments.extend(files);
         self.trax(&arguments)
+    }
+}
+
+/// Whatever a test did, the invariants hold.
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && (self.url.is_some() || self.path(".trax/trax.db").exists())
+        {
+            invariants::hold_at(&self.database());
+        }
     }
 }
 
@@ -294,8 +311,8 @@ fn a_database_that_cannot_be_used_is_one_clear_error() {
 async fn a_database_of_a_newer_trax_is_refused_and_read_commands_write_nothing() {
     let desk = Desk::new();
     desk.trax(&["db", "migrate"]);
-    let url = format!("sqlite:{}", desk.path(".trax/trax.db").display());
-    let db = trax::store::open(&url, &trax::store::OpenOptions::default()).await.unwrap();
+    let db =
+        trax::store::open(&desk.database(), &trax::store::OpenOptions::default()).await.unwrap();
     let mut tx = db.begin().await.unwrap();
     let newer = "INSERT INTO trax_migration (number, name, applied_at) VALUES (9999, 'later', 0)";
     tx.execute_text(newer).await.unwrap();

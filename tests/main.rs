@@ -10,6 +10,7 @@ mod postgres;
 mod tidy;
 #[macro_use]
 mod store;
+mod invariants;
 mod engine;
 mod guest;
 mod cli;

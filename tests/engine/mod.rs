@@ -2,7 +2,6 @@
 
 #[macro_use]
 mod world;
-mod invariants;
 
 mod hand_over;
 mod retries;

@@ -1,6 +1,6 @@
 //! A store with the built guests deployed, hosts whose passes a case makes, and a clock that stands still.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trax::chain::verify::verify;
@@ -20,7 +20,7 @@ use trax::store::manifests::{self, Schedule, Setting, Statement};
 use trax::store::queue::{self, NewEntry};
 use trax::store::{ScheduleType, groups};
 
-use crate::engine::invariants;
+use crate::invariants;
 use crate::store::world::{self as store_world, World as StoreWorld};
 
 /// Makes each case two tests. After each, the invariants are looked at.
@@ -49,16 +49,19 @@ pub(crate) fn on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(
 }
 
 async fn checked<F: Future<Output = ()>>(store: StoreWorld, case: impl FnOnce(Arc<World>) -> F) {
-    let world = Arc::new(World { store });
+    let world = Arc::new(World { store, hosts: Mutex::default() });
     world.set_clock(0);
     case(Arc::clone(&world)).await;
-    invariants::hold(&world.store).await;
+    invariants::hold(&world.store.db).await;
+    world.nothing_is_forgotten().await;
 }
 
 /// A store and its clock.
 pub(crate) struct World {
     /// The store.
     pub(crate) store: StoreWorld,
+    /// The hosts that were made, for what is looked at in the end.
+    hosts: Mutex<Vec<(Arc<Shared>, Workers)>>,
 }
 
 /// A host whose passes a case makes.
@@ -94,7 +97,26 @@ impl World {
             workers,
         };
         host.heartbeat.pass().await.unwrap();
+        self.hosts.lock().unwrap().push((Arc::clone(&host.shared), host.workers.clone()));
         host
+    }
+
+    /// Panics when a host that counts as alive owns a run that none of its workers has: nothing would ever move it.
+    async fn nothing_is_forgotten(&self) {
+        let hosts: Vec<_> = self.hosts.lock().unwrap().drain(..).collect();
+        for (shared, workers) in hosts {
+            let Some(host) = shared.registered() else { continue };
+            if workers.free() < shared.config.worker_count {
+                continue;
+            }
+            let sql = format!(
+                "SELECT CAST(r.id AS TEXT) FROM metadata r JOIN host h ON h.incarnation = r.host_incarnation
+                 WHERE h.left_at IS NULL AND h.incarnation = '{}' AND r.train_state = 'in_progress'",
+                host.incarnation
+            );
+            let forgotten = self.store.rows(&sql).await;
+            assert!(forgotten.is_empty(), "host '{}' forgot runs: {forgotten:?}", host.name);
+        }
     }
 
     /// A host that the store knows.
