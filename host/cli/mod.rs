@@ -1,5 +1,6 @@
 //! The command line: one file per command, and all printing.
 
+pub mod bench;
 pub mod check;
 pub mod database;
 pub mod db;
@@ -66,6 +67,8 @@ pub enum Command {
     DeadLetters(dead_letters::DeadLetters),
     /// Bring a database's schema up to date, or say where it stands
     Db(db::DbCommand),
+    /// Measure how fast a database and this machine are
+    Bench(bench::BenchCommand),
 }
 
 impl Cli {
@@ -81,6 +84,7 @@ impl Cli {
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,
             Command::Db(command) => command.run(&mut output).await,
+            Command::Bench(command) => command.run(&self.global, &mut output).await,
         };
         match done.and_then(|code| output.flush().map(|()| code)) {
             Ok(code) => code,

@@ -3,9 +3,10 @@
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing.
-//! - [`trains`], [`runs`] and [`dead_letters`] read.
+//! - [`trains`], [`runs`] and [`dead_letters`] read. [`bench`] measures the queue.
 
 pub mod apply;
+pub mod bench;
 pub mod component_file;
 pub mod dead_letters;
 pub mod deploy;

@@ -5,8 +5,8 @@
 //! carries its claim, and a claim that was lost writes nothing. Instants come from [`Tx::now`], never from the host.
 //!
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`]
-//! and [`manifests`]; [`hosts`]; [`queue`], [`claim`] and [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in
-//! [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`].
+//! and [`manifests`]; [`hosts`]; [`queue`], [`enqueue_many`], [`claim`] and [`dispatch`]; [`runs`] and [`parked`]; what
+//! a run leaves in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`]; [`statistics`].
 
 pub mod checkpoints;
 pub mod claim;
@@ -14,6 +14,7 @@ pub mod components;
 pub mod dead_letters;
 pub mod decisions;
 pub mod dispatch;
+pub mod enqueue_many;
 pub mod groups;
 pub mod hosts;
 pub mod junction_runs;
@@ -22,6 +23,7 @@ pub mod manifests;
 pub mod parked;
 pub mod queue;
 pub mod runs;
+pub mod statistics;
 pub mod tenants;
 
 mod db;
