@@ -16,4 +16,5 @@ mod guest;
 mod cli;
 mod cli_dev;
 mod cli_store;
+mod cli_tenants;
 mod readme;

@@ -44,6 +44,7 @@ const AS_IT_IS: OpenOptions = OpenOptions {
     durability: store::Durability::Full,
     connections_max: 2,
     wait_max: std::time::Duration::from_secs(30),
+    has_wake_ups: true,
     faults: None,
 };
 

@@ -163,6 +163,15 @@ fn set(config: &mut EngineConfig, stated: &Scheduler) {
         Setting::Clear => config.max_active_jobs = None,
         Setting::Set(most) => config.max_active_jobs = Some(most),
     }
+    match stated.max_queued_jobs_per_cycle {
+        Setting::Keep => {}
+        Setting::Clear => config.max_queued_jobs_per_cycle = None,
+        Setting::Set(most) => config.max_queued_jobs_per_cycle = Some(most),
+    }
+    if let Some(trains) = &stated.exclude_from_max_active_jobs {
+        config.exclude_from_max_active_jobs.clone_from(trains);
+    }
+    take(stated.max_dispatch_attempts, &mut config.dispatch.attempts_max);
 }
 
 /// Prints what happens until somebody interrupts.

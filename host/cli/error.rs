@@ -69,8 +69,11 @@ impl CliError {
                     exit::USAGE
                 }
             }
-            Self::Usage(_) | Self::Operation(OperationError::Stated(_)) => exit::USAGE,
-            Self::NotFound(_) => exit::NOT_FOUND,
+            Self::Usage(_)
+            | Self::Operation(OperationError::Stated(_) | OperationError::Invalid(_)) => {
+                exit::USAGE
+            }
+            Self::NotFound(_) | Self::Operation(OperationError::NotFound(_)) => exit::NOT_FOUND,
             Self::Conflict(_)
             | Self::Refused { .. }
             | Self::Operation(OperationError::Refused { .. }) => exit::REFUSED,
@@ -112,9 +115,10 @@ const fn of_store(error: &StoreError) -> u8 {
     match error {
         StoreError::Url(_) => exit::USAGE,
         StoreError::NotFound { .. } => exit::NOT_FOUND,
-        StoreError::WrongState { .. } | StoreError::Conflict { .. } | StoreError::LostClaim(_) => {
-            exit::REFUSED
-        }
+        StoreError::WrongState { .. }
+        | StoreError::Conflict { .. }
+        | StoreError::QueueFull(_)
+        | StoreError::LostClaim(_) => exit::REFUSED,
         StoreError::Unreachable { .. }
         | StoreError::Refused { .. }
         | StoreError::ReadOnly(_)

@@ -15,6 +15,7 @@ pub mod output;
 pub mod run;
 pub mod runs;
 pub mod table;
+pub mod tenants;
 pub mod trace;
 pub mod trains;
 
@@ -65,6 +66,8 @@ pub enum Command {
     Runs(runs::Runs),
     /// List dead letters, newest first
     DeadLetters(dead_letters::DeadLetters),
+    /// List tenants, add one, or change what one may use
+    Tenants(tenants::Tenants),
     /// Bring a database's schema up to date, or say where it stands
     Db(db::DbCommand),
     /// Measure how fast a database and this machine are
@@ -83,6 +86,7 @@ impl Cli {
             Command::Trains(command) => command.run(&mut output).await,
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,
+            Command::Tenants(command) => command.run(&mut output).await,
             Command::Db(command) => command.run(&mut output).await,
             Command::Bench(command) => command.run(&self.global, &mut output).await,
         };

@@ -11,7 +11,8 @@ use crate::engine::error::{EngineError, causes};
 use crate::engine::run_journal::RunJournal;
 use crate::engine::seal::Sealed;
 use crate::model::failure::Failure;
-use crate::model::ids::{Claim, ManifestId, TenantId};
+use crate::model::ids::{Claim, EntryId, ManifestId, TenantId};
+use crate::store::dispatch::{self, DispatchFailed, DispatchFailure};
 use crate::store::parked::{self, Stop};
 use crate::store::{ParkReason, StoreError, Tx, manifests, runs};
 
@@ -21,10 +22,23 @@ const BATCH_MAX: usize = 64;
 /// How a run leaves this host.
 #[derive(Debug, Clone)]
 pub(in crate::engine) enum Outcome {
-    Completed { output: String },
-    Failed { junction: Option<String>, failure: Failure },
+    Completed {
+        output: String,
+    },
+    Failed {
+        junction: Option<String>,
+        failure: Failure,
+    },
+    /// It never started. With an entry: that is queued again if it may be; without: no other host can start it either.
+    Undelivered {
+        entry: Option<EntryId>,
+        failure: Failure,
+    },
     Cancelled,
-    Parked { reason: ParkReason, memory: Option<Sealed> },
+    Parked {
+        reason: ParkReason,
+        memory: Option<Sealed>,
+    },
 }
 
 /// A run that leaves this host.
@@ -36,7 +50,10 @@ pub(in crate::engine) struct Finish {
     pub(in crate::engine) outcome: Outcome,
 }
 
-type Reply = oneshot::Sender<Result<(), EngineError>>;
+/// Whether the run has ended or is parked, so that it is told; an attempt that is made again is not.
+type IsTold = bool;
+
+type Reply = oneshot::Sender<Result<IsTold, EngineError>>;
 
 /// Takes the ends of runs.
 #[derive(Clone)]
@@ -68,8 +85,8 @@ impl Completions {
         Self(sender)
     }
 
-    /// Writes an end, and waits until it is durable.
-    pub(in crate::engine) async fn write(&self, finish: Finish) -> Result<(), EngineError> {
+    /// Writes an end, and waits until it is durable. True: it is told; false: the run's entry is queued again.
+    pub(in crate::engine) async fn write(&self, finish: Finish) -> Result<IsTold, EngineError> {
         let run = finish.claim.run;
         let gone = || EngineError::Continue {
             run,
@@ -84,15 +101,15 @@ impl Completions {
 async fn write(
     shared: &Shared,
     ends: &[Finish],
-) -> Result<Vec<Result<(), EngineError>>, StoreError> {
+) -> Result<Vec<Result<IsTold, EngineError>>, StoreError> {
     let mut tx = shared.db.begin().await?;
     let mut results = Vec::with_capacity(ends.len());
     for end in ends {
         let mut part = tx.savepoint().await?;
         match one(&mut part, shared, end).await {
-            Ok(()) => {
+            Ok(is_told) => {
                 part.commit().await?;
-                results.push(Ok(()));
+                results.push(Ok(is_told));
             }
             Err(error) => {
                 part.rollback().await?;
@@ -105,7 +122,7 @@ async fn write(
 }
 
 /// The same, each in a transaction of its own.
-async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<(), EngineError>> {
+async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<IsTold, EngineError>> {
     let mut results = Vec::with_capacity(ends.len());
     for end in ends {
         let result = write(shared, std::slice::from_ref(end)).await;
@@ -114,11 +131,24 @@ async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<(), EngineError>> 
     results
 }
 
-async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<(), EngineError> {
+async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<IsTold, EngineError> {
+    let mut is_told = true;
     match &end.outcome {
         Outcome::Completed { output } => runs::complete(tx, end.claim, output).await?,
         Outcome::Failed { junction, failure } => {
             runs::fail(tx, end.claim, junction.as_deref(), failure).await?;
+        }
+        Outcome::Undelivered { entry: Some(entry), failure } => {
+            let policy = shared.config.dispatch;
+            let failed = DispatchFailure { entry: *entry, claim: end.claim, failure, policy };
+            is_told = match dispatch::dispatch_failed(tx, &failed).await? {
+                DispatchFailed::Started => return Err(StoreError::LostClaim(end.claim.run).into()),
+                DispatchFailed::Requeued { .. } => false,
+                DispatchFailed::GivenUp => true,
+            };
+        }
+        Outcome::Undelivered { entry: None, failure } => {
+            runs::fail(tx, end.claim, Some(dispatch::DISPATCH_JUNCTION), failure).await?;
         }
         Outcome::Cancelled => runs::cancel(tx, end.claim).await?,
         Outcome::Parked { reason, memory } => {
@@ -131,9 +161,9 @@ async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<(), Engin
     if let Some(journal) = &end.journal {
         journal.flush(tx).await?;
     }
-    let Some(manifest) = end.manifest else { return Ok(()) };
+    let Some(manifest) = end.manifest else { return Ok(is_told) };
     if matches!(end.outcome, Outcome::Parked { .. }) {
-        return Ok(());
+        return Ok(is_told);
     }
     if matches!(end.outcome, Outcome::Completed { .. }) {
         let now = tx.now().await?;
@@ -143,5 +173,5 @@ async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<(), Engin
         manifests::record_success(tx, manifest, next).await?;
     }
     due::settle(tx, end.tenant, manifest, shared.config.failure_count_window).await?;
-    Ok(())
+    Ok(is_told)
 }

@@ -10,6 +10,7 @@ use crate::decide::state_hash::StateHasher;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
 use crate::engine::seal::MemoryKey;
+use crate::model::dispatch::DispatchPolicy;
 use crate::model::ids::Incarnation;
 use crate::model::limits::Limits;
 use crate::model::retry::RetryPolicy;
@@ -31,8 +32,12 @@ pub struct EngineConfig {
     pub worker_count: usize,
     /// How many runs may be active on all hosts together; `None`: any number.
     pub max_active_jobs: Option<usize>,
-    /// How many entries of one manifest group a pass of the dispatcher takes.
-    pub max_queued_jobs_per_cycle: usize,
+    /// Trains whose runs do not count as active.
+    pub exclude_from_max_active_jobs: Vec<String>,
+    /// How many entries of one manifest group a pass of the dispatcher takes; `None`: any number.
+    pub max_queued_jobs_per_cycle: Option<usize>,
+    /// What happens to entries that cannot be delivered to a worker.
+    pub dispatch: DispatchPolicy,
     /// How many entries a pass of the manifest manager makes.
     pub max_work_queue_entries_per_cycle: u32,
     /// `max_retries` of manifests that do not state it.
@@ -84,7 +89,9 @@ impl EngineConfig {
             lease: Duration::from_secs(30),
             worker_count: cores.min(256),
             max_active_jobs: Some(10),
-            max_queued_jobs_per_cycle: 100,
+            exclude_from_max_active_jobs: Vec::new(),
+            max_queued_jobs_per_cycle: Some(100),
+            dispatch: DispatchPolicy::default(),
             max_work_queue_entries_per_cycle: 200,
             default_max_retries: 3,
             failure_count_window: Duration::from_hours(24),

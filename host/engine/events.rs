@@ -8,7 +8,9 @@ use tokio::sync::broadcast;
 
 use crate::model::failure::Failure;
 use crate::model::ids::{EntryId, Incarnation, RunId};
+use crate::model::message;
 use crate::model::timestamp::Timestamp;
+use crate::store::dispatch::DISPATCH_JUNCTION;
 
 /// How many events a watcher may lag behind.
 const BACKLOG: usize = 1_024;
@@ -116,6 +118,16 @@ pub enum Ending {
     Parked,
     /// Another host owns it by now; what it did here since counts for nothing.
     ClaimLost,
+}
+
+impl Ending {
+    /// What everybody is told of a run that failed before it started: its record alone says why.
+    pub fn never_started() -> Self {
+        Self::Failed {
+            junction: DISPATCH_JUNCTION.to_owned(),
+            failure: Failure::unclassified("DispatchFailed", message::DISPATCH_FAILED.to_owned()),
+        }
+    }
 }
 
 /// Where events go.

@@ -1,16 +1,23 @@
 //! The job dispatcher: claims what is queued, and what was parked and may go on, for the workers of this host.
 //!
-//! One pass is one transaction: runs that continue come first, because they are older than anything queued; then the
-//! queue of each tenant in turn, as far as limits and free workers allow.
+//! One pass is one transaction: what is active is counted once; runs that continue come first, because they are older
+//! than anything queued; then the queue of each tenant in turn, as far as limits and free workers allow.
 
 use std::sync::Arc;
 
 use crate::engine::config::Shared;
+use crate::engine::due;
 use crate::engine::error::EngineError;
+use crate::engine::events::{Ending, EngineEvent};
 use crate::engine::service::Service;
 use crate::engine::worker::{Work, Workers};
+use crate::model::fairness::Turns;
+use crate::model::ids::TenantId;
+use crate::model::message;
+use crate::store::capacity::{Capacity, CapacityLimits};
 use crate::store::claim::{self, ClaimRequest, DropReason, DroppedLink};
-use crate::store::{LockKey, Tx, parked, runs};
+use crate::store::dispatch::Unknown;
+use crate::store::{Tx, manifests, parked};
 
 /// What a pass did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,60 +26,97 @@ pub struct Report {
     pub started: usize,
     /// How many runs go on.
     pub continued: usize,
+    /// Whether so much was held back that the pass was cut short.
+    pub has_more: bool,
 }
 
 /// The dispatcher of a host.
 pub struct JobDispatcher {
     shared: Arc<Shared>,
     workers: Workers,
-    /// Which tenant goes first: another one each time.
-    turn: usize,
+    /// Which tenant goes first.
+    turns: Turns,
+}
+
+/// What a pass takes up.
+#[derive(Default)]
+struct Taken {
+    work: Vec<Work>,
+    /// What is told once it is durable.
+    events: Vec<EngineEvent>,
+    has_more: bool,
 }
 
 impl JobDispatcher {
     /// A dispatcher to these workers.
     pub fn new(shared: Arc<Shared>, workers: Workers) -> Self {
-        Self { shared, workers, turn: 0 }
+        Self { shared, workers, turns: Turns::default() }
     }
 
-    /// How many more runs may be active on all hosts together.
-    async fn room(&self, tx: &mut Tx<'_>) -> Result<usize, EngineError> {
-        let Some(max) = self.shared.config.max_active_jobs else { return Ok(usize::MAX) };
-        // Claims take turns, so that no two hosts see the same room.
-        tx.lock(LockKey::Claim).await?;
-        let active: i64 = runs::active(tx).await?.into_iter().map(|(_, _, count)| count).sum();
-        Ok(max.saturating_sub(usize::try_from(active).unwrap_or(usize::MAX)))
-    }
-
-    async fn claim(&mut self, tx: &mut Tx<'_>, free: usize) -> Result<Vec<Work>, EngineError> {
-        let Some(host) = self.shared.registered() else { return Ok(Vec::new()) };
-        let room = self.room(tx).await?.min(free);
-        let limit = u32::try_from(room).unwrap_or(u32::MAX);
-        let continued = parked::resume_ready(tx, &host, limit).await?;
-        let mut work: Vec<Work> = continued.into_iter().map(Work::Continued).collect();
-        let mut tenants = claim::tenants_with_work(tx).await?;
-        if !tenants.is_empty() {
-            let first = self.turn % tenants.len();
-            tenants.rotate_left(first);
-            self.turn = self.turn.wrapping_add(1);
-        }
-        for (index, tenant) in tenants.iter().enumerate() {
-            let share = room.saturating_sub(work.len()).div_ceil(tenants.len() - index);
-            if share == 0 {
-                break;
+    async fn claim(&mut self, tx: &mut Tx<'_>, free: usize) -> Result<Taken, EngineError> {
+        let mut taken = Taken::default();
+        let Some(host) = self.shared.registered() else { return Ok(taken) };
+        let config = &self.shared.config;
+        let limits = CapacityLimits {
+            max_active_jobs: config.max_active_jobs,
+            group_limit: config.max_queued_jobs_per_cycle,
+            excluded: &config.exclude_from_max_active_jobs,
+        };
+        let mut capacity = Capacity::count(tx, limits).await?;
+        let continued = parked::resume_ready(tx, &host, free, &mut capacity).await?;
+        taken.work.extend(continued.into_iter().map(Work::Continued));
+        let mut waiting = claim::tenants_with_work(tx).await?;
+        loop {
+            waiting.retain(|tenant, _| capacity.room(*tenant) > 0);
+            let shares = self.turns.shares(&waiting, free - taken.work.len());
+            if shares.is_empty() {
+                return Ok(taken);
             }
-            let request = ClaimRequest {
-                tenant: *tenant,
-                host: &host,
-                limit: share,
-                group_limit: self.shared.config.max_queued_jobs_per_cycle,
-                starts: true,
-            };
-            let claimed = claim::claim(tx, &request).await?;
-            claimed.dropped.iter().for_each(log_dropped);
-            work.extend(claimed.runs.into_iter().map(|run| Work::Fresh(*tenant, run)));
+            for (tenant, limit) in shares {
+                let policy = config.dispatch;
+                let request = ClaimRequest { tenant, host: &host, limit, policy, starts: true };
+                let claimed = claim::claim_within(tx, &request, &mut capacity).await?;
+                if claimed.runs.len() < limit {
+                    self.turns.end(tenant);
+                    waiting.remove(&tenant);
+                }
+                taken.has_more |= claimed.has_more;
+                claimed.dropped.iter().for_each(log_dropped);
+                for unknown in claimed.unknown {
+                    taken.events.extend(self.unknown(tx, tenant, unknown).await?);
+                }
+                let fresh = claimed.runs.into_iter().map(|run| Work::Fresh(tenant, run));
+                taken.work.extend(fresh);
+            }
         }
-        Ok(work)
+    }
+
+    /// Deals with an entry whose train no active component declares.
+    async fn unknown(
+        &self,
+        tx: &mut Tx<'_>,
+        tenant: TenantId,
+        unknown: Unknown,
+    ) -> Result<Option<EngineEvent>, EngineError> {
+        match unknown {
+            Unknown::Postponed { entry, train, attempt, wait } => {
+                let (why, wait) = (message::unknown_train(&train), wait.as_secs());
+                tracing::warn!(%entry, attempt, wait, "an entry waits: {why}");
+                Ok(None)
+            }
+            Unknown::Failed { run, train, manifest } => {
+                let manifest = match manifest {
+                    Some(id) => {
+                        let window = self.shared.config.failure_count_window;
+                        due::settle(tx, tenant, id, window).await?;
+                        Some(manifests::detail(tx, tenant, id).await?.external_id)
+                    }
+                    None => None,
+                };
+                let ending = Ending::never_started();
+                Ok(Some(EngineEvent::RunEnded { run, train, manifest, ending }))
+            }
+        }
     }
 }
 
@@ -96,16 +140,24 @@ impl Service for JobDispatcher {
             return Ok(Report::default());
         }
         let mut tx = self.shared.db.begin().await?;
-        let work = self.claim(&mut tx, free).await?;
+        let taken = self.claim(&mut tx, free).await?;
         tx.commit().await?;
-        let mut report = Report::default();
-        for work in work {
+        let mut report = Report { has_more: taken.has_more, ..Report::default() };
+        for work in taken.work {
             match work {
                 Work::Fresh(..) => report.started += 1,
                 Work::Continued(_) => report.continued += 1,
             }
             self.workers.take_up(work);
         }
+        if !taken.events.is_empty() {
+            self.shared.manager_nudge.notify_one();
+        }
+        taken.events.into_iter().for_each(|event| self.shared.events.publish(event));
         Ok(report)
+    }
+
+    fn has_more(report: &Report) -> bool {
+        report.has_more
     }
 }

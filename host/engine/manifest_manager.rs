@@ -19,7 +19,7 @@ use crate::model::ids::{EntryId, GroupId, TenantId};
 use crate::model::retry::{Facts, Next};
 use crate::store::manifests::{self, Manifest};
 use crate::store::queue::{self, Enqueued, NewEntry, When};
-use crate::store::{LockKey, TrainState, Tx, dead_letters, groups, runs};
+use crate::store::{LockKey, StoreError, TrainState, Tx, dead_letters, groups, runs};
 
 /// What a pass did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,12 +126,18 @@ fn entry(manifest: &Manifest) -> NewEntry<'_> {
 
 /// Queues an entry; nothing when a trigger got in first.
 async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Option<EntryId>, EngineError> {
-    match queue::enqueue(tx, new).await? {
-        Enqueued::Created { entry, .. } => Ok(Some(entry)),
-        Enqueued::ManifestQueued(entry) | Enqueued::ExternalIdTaken(entry) => {
+    match queue::enqueue(tx, new).await {
+        Ok(Enqueued::Created { entry, .. }) => Ok(Some(entry)),
+        Ok(Enqueued::ManifestQueued(entry) | Enqueued::ExternalIdTaken(entry)) => {
             tracing::debug!(%entry, "the manifest has a queued entry already");
             Ok(None)
         }
+        // It stays due.
+        Err(error @ StoreError::QueueFull(_)) => {
+            tracing::warn!(tenant = %new.tenant, train = new.train, "not queued: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

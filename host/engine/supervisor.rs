@@ -16,6 +16,7 @@ use crate::engine::job_dispatcher::JobDispatcher;
 use crate::engine::manifest_manager::ManifestManager;
 use crate::engine::reaper::Reaper;
 use crate::engine::service::{Service, keep_passing};
+use crate::engine::wakeups;
 use crate::engine::worker::Workers;
 use crate::guest::component::GuestHost;
 use crate::model::ids::RunId;
@@ -62,6 +63,8 @@ impl Engine {
         self.spawn(dispatcher, config.job_dispatcher_interval, &self.stop, |s| &s.dispatcher_nudge);
         let reaper = Reaper::new(Arc::clone(shared), self.workers.clone());
         self.spawn(reaper, heartbeat_interval, &self.stop, |s| &s.reaper_nudge);
+        self.loops.spawn(wakeups::of_this_process(Arc::clone(shared), self.stop.clone()));
+        self.loops.spawn(wakeups::of_all_hosts(Arc::clone(shared), self.stop.clone()));
         let heartbeat = Heartbeat::new(Arc::clone(shared));
         self.spawn(heartbeat, heartbeat_interval, &self.die, |s| &s.heartbeat_nudge);
     }

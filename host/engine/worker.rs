@@ -98,6 +98,13 @@ struct Opened {
     attempt: u32,
 }
 
+/// Everything that a run needs to go on its way.
+struct Prepared {
+    ready: Ready,
+    input: Value,
+    walk: Walk,
+}
+
 /// A run on its way off this host.
 struct Left {
     outcome: Outcome,
@@ -188,14 +195,16 @@ impl Inner {
                 return;
             }
         };
-        self.announce(&work, &opened);
-        let left = match self.run(&work, &opened, cancel).await {
-            Ok(left) => Some(left),
-            Err(Unready::Failed(failure)) => Some(Left::failed(failure)),
-            Err(Unready::Host(EngineError::Store(StoreError::LostClaim(_)))) => None,
-            Err(Unready::Host(error)) => {
-                Some(Left::failed(Failure::transient("HostFault", causes(&error))))
+        let left = match self.prepare(&work, &opened).await {
+            Ok(prepared) => {
+                self.announce(&work, &opened);
+                match self.run(&work, &opened, prepared, cancel).await {
+                    Ok(left) => Some(left),
+                    Err(Unready::Host(EngineError::Store(StoreError::LostClaim(_)))) => None,
+                    Err(unready) => Some(Left::failed(failure_of(unready))),
+                }
             }
+            Err(undelivered) => Some(undelivered.left(&work)),
         };
         self.running().remove(&claim.run);
         let ending = match left {
@@ -247,22 +256,33 @@ impl Inner {
         Ok(opened)
     }
 
+    /// Gets the train ready and reads the run's input. What fails here was no run: it never started.
+    async fn prepare(&self, work: &Work, opened: &Opened) -> Result<Prepared, Undelivered> {
+        let elsewhere = |unready| Undelivered { unready, is_final: false };
+        let Some(version) = opened.run.component_version_id else {
+            let what = message::unknown_train(&opened.run.name);
+            let failure = Failure::permanent("UnknownTrain", what);
+            return Err(elsewhere(Unready::Failed(failure)));
+        };
+        let ready = self.trains.ready(work.tenant(), version, &opened.run.name).await;
+        let ready = ready.map_err(elsewhere)?;
+        let never = |failure| Undelivered { unready: Unready::Failed(failure), is_final: true };
+        let input = admitted(&ready.chain, work, opened).map_err(never)?;
+        let walk = walk(&ready.chain, work, &input, self.shared.config.memory_key.as_ref())
+            .map_err(never)?;
+        Ok(Prepared { ready, input, walk })
+    }
+
     /// Runs it to its end, or to where it stops.
     async fn run(
         &self,
         work: &Work,
         opened: &Opened,
+        prepared: Prepared,
         cancel: CancellationToken,
     ) -> Result<Left, Unready> {
         let (claim, tenant) = (work.claim(), work.tenant());
-        let Some(version) = opened.run.component_version_id else {
-            let what = format!("no active component declares '{}'; deploy one", opened.run.name);
-            return Err(Unready::Failed(Failure::permanent("UnknownTrain", what)));
-        };
-        let ready = self.trains.ready(tenant, version, &opened.run.name).await?;
-        let input = admitted(&ready.chain, work, opened).map_err(Unready::Failed)?;
-        let walk = walk(&ready.chain, work, &input, self.shared.config.memory_key.as_ref())
-            .map_err(Unready::Failed)?;
+        let Prepared { ready, input, walk } = prepared;
         let limits = &self.shared.config.limits;
         let log = Arc::new(RunLog::new(limits));
         let journal = RunJournal::open(
@@ -343,8 +363,8 @@ impl Inner {
         seal::seal(self.shared.config.memory_key.as_ref(), run, text)
     }
 
-    /// Writes how the run leaves, for as long as the store may come back. `None`: it was never written, and the run is
-    /// taken for lost once this host is gone.
+    /// Writes how the run leaves, for as long as the store may come back. `None`: nothing is told. Its entry is queued
+    /// again; or it was never written, and the run is taken for lost once this host is gone.
     async fn leave(
         &self,
         claim: Claim,
@@ -365,11 +385,11 @@ impl Inner {
                 outcome: outcome.clone(),
             };
             match self.completions.write(finish).await {
-                Ok(()) => return Some(ending(outcome)),
+                Ok(true) => return Some(ending(outcome)),
                 Err(EngineError::Store(StoreError::LostClaim(_))) => {
                     return Some(Ending::ClaimLost);
                 }
-                Err(EngineError::Store(StoreError::Injected)) => return None,
+                Ok(false) | Err(EngineError::Store(StoreError::Injected)) => return None,
                 Err(error) => {
                     let error = causes(&error);
                     tracing::warn!(run = %claim.run, error, "the end of a run was not written");
@@ -378,6 +398,34 @@ impl Inner {
         }
         tracing::error!(run = %claim.run, "the end of a run is given up");
         None
+    }
+}
+
+/// Why a run never started here, or does not go on.
+struct Undelivered {
+    unready: Unready,
+    /// Whether it would fail anywhere.
+    is_final: bool,
+}
+
+impl Undelivered {
+    fn left(self, work: &Work) -> Left {
+        let failure = failure_of(self.unready);
+        let outcome = match work.entry() {
+            Some(entry) => {
+                let entry = (!self.is_final).then_some(entry);
+                Outcome::Undelivered { entry, failure }
+            }
+            None => Outcome::Failed { junction: None, failure },
+        };
+        Left { outcome, journal: None }
+    }
+}
+
+fn failure_of(unready: Unready) -> Failure {
+    match unready {
+        Unready::Failed(failure) => failure,
+        Unready::Host(error) => Failure::transient("HostFault", causes(&error)),
     }
 }
 
@@ -451,6 +499,7 @@ fn ending(outcome: Outcome) -> Ending {
         Outcome::Failed { junction, failure } => {
             Ending::Failed { junction: junction.unwrap_or_default(), failure }
         }
+        Outcome::Undelivered { .. } => Ending::never_started(),
         Outcome::Cancelled => Ending::Cancelled,
         Outcome::Parked { .. } => Ending::Parked,
     }

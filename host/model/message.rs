@@ -17,6 +17,22 @@ pub fn unreadable_input(entry: &str, input_type: &str, cause: &str) -> String {
     )
 }
 
+/// Why an entry cannot run whose train nobody has deployed.
+pub fn unknown_train(train: &str) -> String {
+    format!("no active component declares '{train}'; deploy one")
+}
+
+/// Why an attempt to dispatch an entry failed that is queued again.
+pub fn dispatch_requeued(attempt: i32, max: i32, exception: &str, reason: &str) -> String {
+    format!(
+        "Dispatch attempt {attempt} of {max} failed and the job was requeued: {exception}: {reason}"
+    )
+}
+
+/// What everybody is told of a run that failed before it started; its record says why.
+pub const DISPATCH_FAILED: &str =
+    "The run could not be dispatched, so it never started. See the run's record for the cause.";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,9 @@
 //! Nothing here waits, reads a clock or holds a handle.
 
 pub mod answer;
+pub mod dispatch;
 pub mod failure;
+pub mod fairness;
 pub mod ids;
 pub mod json;
 pub mod limits;
@@ -12,5 +14,6 @@ pub mod name;
 pub mod question;
 pub mod retry;
 pub mod schedule;
+pub mod subject;
 pub mod timestamp;
 pub mod value;

@@ -23,6 +23,12 @@ impl Timestamp {
         self.0
     }
 
+    /// Later by this much, if that is not after [`MAX`](Self::MAX).
+    pub fn checked_add(self, duration: Duration) -> Option<Self> {
+        let micros = i64::try_from(duration.as_micros()).ok()?;
+        Self::from_micros(self.0.checked_add(micros)?)
+    }
+
     /// Later by this much, and at most [`MAX`](Self::MAX).
     #[must_use]
     pub fn saturating_add(self, duration: Duration) -> Self {
@@ -70,6 +76,9 @@ mod tests {
         }
         assert_eq!(Timestamp::from_micros(i64::MAX), None);
         assert_eq!(Timestamp::MAX.saturating_add(Duration::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::MAX.checked_add(Duration::MAX), None);
+        assert_eq!(Timestamp::MAX.checked_add(Duration::from_micros(1)), None);
+        assert_eq!(Timestamp::MIN.checked_add(Duration::ZERO), Some(Timestamp::MIN));
         assert_eq!(Timestamp::MIN.saturating_sub(Duration::MAX), Timestamp::MIN);
         assert_eq!(Timestamp::MIN.since(Timestamp::MAX), Duration::ZERO);
     }

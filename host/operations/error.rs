@@ -32,6 +32,12 @@ pub enum OperationError {
     /// What a manifest file states is wrong: every fault with its place, one per line.
     #[error("{0}")]
     Stated(String),
+    /// There is no such thing: what operators are told.
+    #[error("{0}")]
+    NotFound(String),
+    /// Something the caller gave cannot be: what operators are told.
+    #[error("{0}")]
+    Invalid(String),
     /// A stored declaration cannot be read by this trax.
     #[error("the stored declaration of train '{train}' cannot be read; deploy its component again")]
     Declaration {

@@ -111,6 +111,18 @@ impl<'t> Section<'t> {
         text
     }
 
+    /// A list of texts.
+    pub fn texts(&self, key: &str, faults: &mut Faults<'_>) -> Option<Vec<String>> {
+        let value = self.value(key)?.get_ref();
+        let texts = value.as_array().and_then(|items| {
+            items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+        });
+        if texts.is_none() {
+            self.expected(key, "a list of texts in quotes", value, faults);
+        }
+        texts
+    }
+
     /// `true` or `false`.
     pub fn boolean(&self, key: &str, faults: &mut Faults<'_>) -> Option<bool> {
         let value = self.value(key)?.get_ref();

@@ -1,14 +1,18 @@
 //! Claiming: queued entries become runs, in the order of priority and within every limit, in one transaction.
 //!
-//! Hosts take turns (a lock until the transaction ends), so limits are hard. A claim works in rounds: it looks at the
-//! entries that go first, takes what limits allow, and looks again without the groups that are full by then.
+//! A claim works in rounds: it looks at the entries that go first, takes what limits allow, and looks again without the
+//! groups that are full by then and the entries whose subject is busy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::db::{LockKey, Sql, Tx, execute, on};
+use super::capacity::{Capacity, CapacityLimits};
+use super::db::{Sql, Tx, execute, ids, of_ids, on};
+use super::dispatch::{self, Unknown};
 use super::error::StoreError;
 use super::hosts::Host;
+use super::subjects;
 use super::types::row;
+use crate::model::dispatch::DispatchPolicy;
 use crate::model::ids::{
     Claim, ClaimToken, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
@@ -23,8 +27,8 @@ pub struct ClaimRequest<'a> {
     pub host: &'a Host,
     /// At most this many.
     pub limit: usize,
-    /// At most this many of one manifest group.
-    pub group_limit: usize,
+    /// What happens to entries whose train no active component declares.
+    pub policy: DispatchPolicy,
     /// True: the runs are in progress on this host. False: they are pending, for any worker.
     pub starts: bool,
 }
@@ -48,7 +52,7 @@ pub struct ClaimedRun {
     pub input_type_name: Option<String>,
     /// The manifest it is a run of.
     pub manifest_id: Option<ManifestId>,
-    /// The version of the component it runs; `None`: no active component declares the train.
+    /// The version of the component it runs.
     pub component_version_id: Option<VersionId>,
     /// Shared by everything that repeats this occurrence.
     pub occurrence_id: String,
@@ -110,102 +114,112 @@ pub struct Claimed {
     pub runs: Vec<ClaimedRun>,
     /// The links dropped on the way.
     pub dropped: Vec<DroppedLink>,
+    /// The entries whose train no active component declares.
+    pub unknown: Vec<Unknown>,
+    /// Whether there may be more to take: so much was held back that the claim was cut short.
+    pub has_more: bool,
 }
 
 /// How many entries a round looks at beyond those it may take: those that limits hold back.
-const LOOK_AHEAD: usize = 100;
+pub(super) const LOOK_AHEAD: usize = 100;
+/// How many rounds a claim makes that find no full group, so that it is short however much is held back.
+const ROUNDS_MAX: usize = 20;
 
-/// Turns the entries that go first into runs.
+/// Turns the entries that go first into runs, within the limits that the store keeps.
 pub async fn claim(tx: &mut Tx<'_>, request: &ClaimRequest<'_>) -> Result<Claimed, StoreError> {
-    tx.lock(LockKey::Claim).await?;
-    let mut room = Room::of(tx, request).await?;
+    let mut capacity = Capacity::count(tx, CapacityLimits::default()).await?;
+    claim_within(tx, request, &mut capacity).await
+}
+
+/// Turns the entries that go first into runs, within limits counted in the same transaction.
+pub async fn claim_within(
+    tx: &mut Tx<'_>,
+    request: &ClaimRequest<'_>,
+    capacity: &mut Capacity,
+) -> Result<Claimed, StoreError> {
+    subjects::release(tx, request.tenant).await?;
     let mut claimed = Claimed::default();
-    while claimed.runs.len() < request.limit {
-        let window = request.limit - claimed.runs.len() + LOOK_AHEAD;
-        let candidates = candidates(tx, request.tenant, window, &room.full).await?;
-        let is_last_round = candidates.len() < window;
-        let before = room.full.len();
-        let picked = room.pick(&candidates, request.limit - claimed.runs.len());
-        if !picked.is_empty() {
-            dispatch(tx, request, &picked, &mut claimed).await?;
+    let mut full = BTreeSet::new();
+    let mut rounds = 0;
+    while rounds < ROUNDS_MAX {
+        let room = capacity.room(request.tenant).min(request.limit - claimed.runs.len());
+        if room == 0 {
+            return Ok(claimed);
         }
-        if is_last_round || (picked.is_empty() && room.full.len() == before) {
-            break;
+        let window = room.saturating_add(LOOK_AHEAD);
+        let candidates = candidates(tx, request.tenant, window, &full).await?;
+        let groups_full = full.len();
+        let round = Round::of(request.tenant, &candidates, room, &mut full, capacity);
+        let has_seen_all = candidates.len() < window && round.picked.len() < room;
+        subjects::wait(tx, &round.waiting).await?;
+        if !round.picked.is_empty() {
+            dispatch(tx, request, &round.picked, capacity, &mut claimed).await?;
         }
+        if has_seen_all {
+            return Ok(claimed);
+        }
+        // Every group is full once at most; what counts is how much waits for its subject or its train.
+        rounds += usize::from(full.len() == groups_full);
     }
+    claimed.has_more = true;
     Ok(claimed)
 }
 
-/// The tenants that have something to dispatch, by id.
-pub async fn tenants_with_work(tx: &mut Tx<'_>) -> Result<Vec<TenantId>, StoreError> {
+/// The tenants that have something to dispatch, with their weights.
+pub async fn tenants_with_work(tx: &mut Tx<'_>) -> Result<BTreeMap<TenantId, usize>, StoreError> {
     let now = tx.now().await?;
-    let sql = "SELECT t.id FROM tenant t
+    let sql = "SELECT t.id, t.weight FROM tenant t
         WHERE EXISTS (SELECT 1 FROM work_queue w WHERE w.tenant_id = t.id AND w.status = 'queued'
-                AND w.confirmed_at IS NOT NULL AND w.scheduled_at IS NULL)
+                AND w.confirmed_at IS NOT NULL AND w.scheduled_at IS NULL
+                AND NOT w.waits_for_subject)
             OR EXISTS (SELECT 1 FROM work_queue w WHERE w.tenant_id = t.id AND w.status = 'queued'
                 AND w.scheduled_at IS NOT NULL AND w.scheduled_at <= $1
                 AND w.confirmed_at IS NOT NULL)
-        ORDER BY t.id";
-    on!(tx, |c| sqlx::query_scalar(sql).bind(now).fetch_all(c))
+            OR EXISTS (SELECT 1 FROM work_queue w WHERE w.tenant_id = t.id AND w.status = 'queued'
+                AND w.subject_key IS NOT NULL AND w.waits_for_subject = TRUE)";
+    let found: Vec<(TenantId, i32)> = on!(tx, |c| sqlx::query_as(sql).bind(now).fetch_all(c))?;
+    let weighted = |(id, weight)| (id, usize::try_from(weight).unwrap_or(1));
+    Ok(found.into_iter().map(weighted).collect())
 }
 
-/// What limits still allow.
-struct Room {
-    active: BTreeMap<GroupId, usize>,
-    taken: BTreeMap<GroupId, usize>,
-    full: BTreeSet<GroupId>,
-    group_limit: usize,
+/// What becomes of the candidates of a round.
+#[derive(Default)]
+struct Round<'c> {
+    picked: Vec<&'c Candidate>,
+    waiting: Vec<EntryId>,
 }
 
-impl Room {
-    async fn of(tx: &mut Tx<'_>, request: &ClaimRequest<'_>) -> Result<Self, StoreError> {
-        let sql = "SELECT m.manifest_group_id, COUNT(*) FROM metadata r
-            JOIN manifest m ON m.id = r.manifest_id
-            WHERE r.train_state IN ('pending', 'in_progress') AND r.tenant_id = $1
-            AND r.parked_at IS NULL
-            GROUP BY m.manifest_group_id";
-        let counts: Vec<(GroupId, i64)> =
-            on!(tx, |c| sqlx::query_as(sql).bind(request.tenant).fetch_all(c))?;
-        let active =
-            counts.into_iter().map(|(group, count)| (group, usize::try_from(count).unwrap_or(0)));
-        Ok(Self {
-            active: active.collect(),
-            taken: BTreeMap::new(),
-            full: BTreeSet::new(),
-            group_limit: request.group_limit,
-        })
-    }
-
-    /// The candidates to take, in order. Groups that turn out to be full are noted.
-    fn pick(&mut self, candidates: &[Candidate], limit: usize) -> Vec<EntryId> {
+impl<'c> Round<'c> {
+    /// Picks in order. Groups that turn out to be full are noted.
+    fn of(
+        tenant: TenantId,
+        candidates: &'c [Candidate],
+        room: usize,
+        full: &mut BTreeSet<GroupId>,
+        capacity: &mut Capacity,
+    ) -> Self {
+        let mut round = Self::default();
         let mut subjects = BTreeSet::new();
-        let mut picked = Vec::new();
         for candidate in candidates {
-            if picked.len() == limit {
+            if round.picked.len() == room {
                 break;
             }
-            let is_free = |group| self.has_room(group, candidate.max_active_jobs);
-            if candidate.manifest_group_id.is_some_and(|group| !is_free(group)) {
-                self.full.extend(candidate.manifest_group_id);
+            let group = candidate.manifest_group_id;
+            let is_full = |group| !capacity.has_room_in(group, candidate.max_active_jobs);
+            if group.is_some_and(is_full) {
+                full.extend(group);
                 continue;
             }
             // The first entry of a subject only: the others wait for its run.
-            if candidate.subject_key.as_ref().is_some_and(|subject| !subjects.insert(subject)) {
+            let is_second = candidate.subject_key.as_ref().is_some_and(|key| !subjects.insert(key));
+            if candidate.is_subject_busy || is_second {
+                round.waiting.push(candidate.id);
                 continue;
             }
-            if let Some(group) = candidate.manifest_group_id {
-                *self.taken.entry(group).or_default() += 1;
-            }
-            picked.push(candidate.id);
+            capacity.take(tenant, group);
+            round.picked.push(candidate);
         }
-        picked
-    }
-
-    fn has_room(&self, group: GroupId, max: Option<i32>) -> bool {
-        let taken = self.taken.get(&group).copied().unwrap_or(0);
-        let active = self.active.get(&group).copied().unwrap_or(0);
-        let max = max.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(0));
-        taken < self.group_limit && active + taken < max
+        round
     }
 }
 
@@ -216,6 +230,7 @@ struct Candidate {
     manifest_group_id: Option<GroupId>,
     max_active_jobs: Option<i32>,
     subject_key: Option<String>,
+    is_subject_busy: bool,
     group_priority: i16,
     priority: i16,
     created_at: Timestamp,
@@ -226,6 +241,7 @@ row!(Candidate {
     manifest_group_id,
     max_active_jobs,
     subject_key,
+    is_subject_busy,
     group_priority,
     priority,
     created_at,
@@ -249,18 +265,18 @@ macro_rules! candidates {
     (@text $scheduled:literal) => {
         concat!(
             "SELECT w.id, m.manifest_group_id, g.max_active_jobs, w.subject_key,
-                w.group_priority, w.priority,
-                w.created_at
+                w.group_priority, w.priority, w.created_at,
+                w.subject_key IS NOT NULL AND EXISTS (SELECT 1 FROM metadata r
+                    WHERE r.tenant_id = w.tenant_id AND r.subject_key = w.subject_key
+                        AND r.train_state IN ('pending', 'in_progress')
+                        AND r.subject_key IS NOT NULL) AS is_subject_busy
             FROM work_queue w
             LEFT JOIN manifest m ON m.id = w.manifest_id
             LEFT JOIN manifest_group g ON g.id = m.manifest_group_id
             WHERE w.tenant_id = $1 AND w.status = 'queued' AND w.confirmed_at IS NOT NULL
                 AND (w.manifest_id IS NULL OR (g.is_enabled AND (m.is_enabled
                 OR w.is_explicit_trigger)))
-                AND (w.subject_key IS NULL OR NOT EXISTS (SELECT 1 FROM metadata r
-                    WHERE r.tenant_id = w.tenant_id AND r.subject_key = w.subject_key
-                        AND r.train_state IN ('pending', 'in_progress')
-                        AND r.subject_key IS NOT NULL))
+                AND NOT w.waits_for_subject
                 -- The groups that are full, as text between commas.
                 AND (m.manifest_group_id IS NULL
                     OR $3 NOT LIKE '%,' || CAST(m.manifest_group_id AS TEXT) || ',%')
@@ -299,30 +315,17 @@ async fn candidates(
     Ok(found)
 }
 
-/// A statement about the entries or runs whose ids `$1` lists as a JSON array.
-macro_rules! of_ids {
-    ($before:literal, $after:literal) => {
-        Sql {
-            sqlite: concat!($before, " IN (SELECT value FROM json_each($1)) ", $after),
-            postgres: concat!(
-                $before,
-                " IN (SELECT CAST(value AS BIGINT)
-                    FROM json_array_elements_text(CAST($1 AS JSON))) ",
-                $after
-            ),
-        }
-    };
-}
-
-/// Writes the runs of the picked entries, and takes the entries out of the queue.
+/// Writes the runs of the picked entries, and takes the entries out of the queue. An entry whose train no active
+/// component declares gets no run.
 async fn dispatch(
     tx: &mut Tx<'_>,
     request: &ClaimRequest<'_>,
-    picked: &[EntryId],
+    picked: &[&Candidate],
+    capacity: &mut Capacity,
     claimed: &mut Claimed,
 ) -> Result<(), StoreError> {
     let now = tx.now().await?;
-    let entries = ids(picked.iter().map(|entry| entry.0));
+    let entries = ids(picked.iter().map(|candidate| candidate.id.0));
     drop_links(tx, &entries, &mut claimed.dropped).await?;
     let runs = insert_runs(tx, request, &entries).await?;
     let sql = tx.pick(of_ids!(
@@ -335,7 +338,8 @@ async fn dispatch(
     execute!(tx, sqlx::query(sql).bind(&runs).bind(now))?;
     let sql = tx.pick(of_ids!(
         "UPDATE dead_letter SET retry_metadata_id = w.metadata_id
-        FROM work_queue w WHERE w.dead_letter_id = dead_letter.id AND w.id",
+        FROM work_queue w WHERE w.dead_letter_id = dead_letter.id
+            AND w.status = 'dispatched' AND w.id",
         ""
     ));
     execute!(tx, sqlx::query(sql).bind(&entries))?;
@@ -348,7 +352,13 @@ async fn dispatch(
         ""
     ));
     let mut rows: Vec<ClaimedRun> = on!(tx, |c| sqlx::query_as(sql).bind(&entries).fetch_all(c))?;
-    rows.sort_by_key(|run| picked.iter().position(|entry| *entry == run.entry));
+    rows.sort_by_key(|run| picked.iter().position(|candidate| candidate.id == run.entry));
+    for candidate in picked {
+        if rows.iter().all(|run| run.entry != candidate.id) {
+            capacity.give_back(request.tenant, candidate.manifest_group_id);
+            claimed.unknown.push(dispatch::unknown(tx, candidate.id, request.policy).await?);
+        }
+    }
     claimed.runs.extend(rows);
     Ok(())
 }
@@ -409,7 +419,7 @@ async fn insert_runs(
             w.resume_from, w.resume_at,
             w.invoking_machine, $4, $5, $6, $7, $8, $9
         FROM work_queue w
-        LEFT JOIN train t ON t.tenant_id = w.tenant_id AND t.name = w.train_name AND t.is_active
+        JOIN train t ON t.tenant_id = w.tenant_id AND t.name = w.train_name AND t.is_active
         WHERE w.id",
         "RETURNING id"
     ));
@@ -425,9 +435,4 @@ async fn insert_runs(
         .bind(host.map(|host| &host.labels))
         .fetch_all(c))?;
     Ok(ids(runs.into_iter()))
-}
-
-fn ids(ids: impl Iterator<Item = i64>) -> String {
-    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-    format!("[{}]", ids.join(","))
 }

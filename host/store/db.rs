@@ -5,11 +5,13 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
+use tokio::sync::watch;
 
 use super::error::{Place, StoreError};
+use super::open::OpenOptions;
 use crate::model::ids::Claim;
 use crate::model::timestamp::Timestamp;
 
@@ -71,6 +73,28 @@ macro_rules! fenced {
 }
 pub(super) use fenced;
 
+/// A statement about the entries or runs whose ids `$1` lists as a JSON array.
+macro_rules! of_ids {
+    ($before:literal, $after:literal) => {
+        $crate::store::db::Sql {
+            sqlite: concat!($before, " IN (SELECT value FROM json_each($1)) ", $after),
+            postgres: concat!(
+                $before,
+                " IN (SELECT CAST(value AS BIGINT)
+                    FROM json_array_elements_text(CAST($1 AS JSON))) ",
+                $after
+            ),
+        }
+    };
+}
+pub(super) use of_ids;
+
+/// Ids as the JSON array that [`of_ids`] takes.
+pub(super) fn ids(ids: impl Iterator<Item = i64>) -> String {
+    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+    format!("[{}]", ids.join(","))
+}
+
 /// Fails when a write under a claim changed nothing: the claim was lost.
 pub(super) fn held(claim: Claim, rows: u64) -> Result<(), StoreError> {
     if rows == 0 { Err(StoreError::LostClaim(claim.run)) } else { Ok(()) }
@@ -88,6 +112,9 @@ struct Inner {
     place: Place,
     clock: TestClock,
     faults: Option<Faults>,
+    /// Sent to when a commit has queued something that can be dispatched now.
+    queued: watch::Sender<()>,
+    has_wake_ups: bool,
 }
 
 #[derive(Debug)]
@@ -132,8 +159,28 @@ impl Faults {
 }
 
 impl Db {
-    pub(super) fn new(pools: Pools, place: Place, faults: Option<Faults>) -> Self {
-        Self(Arc::new(Inner { pools, place, clock: TestClock::default(), faults }))
+    pub(super) fn new(pools: Pools, place: Place, options: &OpenOptions) -> Self {
+        Self(Arc::new(Inner {
+            pools,
+            place,
+            clock: TestClock::default(),
+            faults: options.faults.clone(),
+            queued: watch::Sender::new(()),
+            has_wake_ups: options.has_wake_ups,
+        }))
+    }
+
+    pub(super) fn pools(&self) -> &Pools {
+        &self.0.pools
+    }
+
+    pub(super) fn queued(&self) -> &watch::Sender<()> {
+        &self.0.queued
+    }
+
+    /// Whether hosts tell each other of queued work.
+    pub(super) fn has_wake_ups(&self) -> bool {
+        self.0.has_wake_ups
     }
 
     /// Where it is, in words.
@@ -217,9 +264,14 @@ impl Db {
     ) -> Result<Tx<'static>, StoreError> {
         let place = self.0.place.clone();
         match begun {
-            Ok(connection) => {
-                Ok(Tx { connection, place, now: None, is_outermost: true, db: self.clone() })
-            }
+            Ok(connection) => Ok(Tx {
+                connection,
+                place,
+                now: None,
+                is_outermost: true,
+                has_queued: Arc::default(),
+                db: self.clone(),
+            }),
             Err(source) => Err(place.error(source)),
         }
     }
@@ -238,6 +290,8 @@ pub struct Tx<'c> {
     pub(super) place: Place,
     now: Option<Timestamp>,
     is_outermost: bool,
+    /// Whether the transaction, in any of its parts, has queued something that can be dispatched now.
+    has_queued: Arc<AtomicBool>,
     db: Db,
 }
 
@@ -252,7 +306,19 @@ impl Tx<'_> {
         };
         let connection = begun.map_err(|source| self.place.error(source))?;
         let place = self.place.clone();
-        Ok(Tx { connection, place, now: self.now, is_outermost: false, db: self.db.clone() })
+        Ok(Tx {
+            connection,
+            place,
+            now: self.now,
+            is_outermost: false,
+            has_queued: Arc::clone(&self.has_queued),
+            db: self.db.clone(),
+        })
+    }
+
+    /// Notes that something was queued that can be dispatched now: the commit tells those who wait for it.
+    pub(super) fn note_queued(&self) {
+        self.has_queued.store(true, Ordering::Relaxed);
     }
 
     /// Keeps what was done.
@@ -266,6 +332,9 @@ impl Tx<'_> {
             Connection::Postgres(transaction) => transaction.commit().await,
         };
         committed.map_err(|source| self.place.error(source))?;
+        if self.is_outermost && self.has_queued.load(Ordering::Relaxed) {
+            self.db.queued().send_replace(());
+        }
         if let Some(faults) = faults {
             faults.commits.fetch_add(1, Ordering::Relaxed);
             faults.check()?;

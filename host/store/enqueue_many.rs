@@ -14,7 +14,10 @@ const INSERT: Sql = Sql {
         SELECT value ->> 'tenant', value ->> 'id', value ->> 'train', value ->> 'input',
             value ->> 'input_type', value ->> 'priority', value ->> 'occurrence',
             CASE WHEN value ->> 'confirmed' THEN $2 END, value ->> 'subject', $2
-        FROM json_each($1) WHERE TRUE ORDER BY key
+        FROM json_each($1)
+        -- The queues of these are as long as they may be, perhaps: each entry is looked at.
+        WHERE value ->> 'tenant' NOT IN (SELECT id FROM tenant WHERE max_queued_jobs IS NOT NULL)
+        ORDER BY key
         ON CONFLICT DO NOTHING RETURNING external_id, id",
     postgres: "INSERT INTO work_queue (tenant_id, external_id, train_name, input, input_type_name,
             priority, occurrence_id, confirmed_at, subject_key, created_at)
@@ -23,6 +26,8 @@ const INSERT: Sql = Sql {
         FROM json_to_recordset(CAST($1 AS JSON)) AS entry (tenant BIGINT, id TEXT, train TEXT,
             input TEXT, input_type TEXT, priority SMALLINT, occurrence TEXT, confirmed BOOLEAN,
             subject TEXT)
+        -- The queues of these are as long as they may be, perhaps: each entry is looked at.
+        WHERE tenant NOT IN (SELECT id FROM tenant WHERE max_queued_jobs IS NOT NULL)
         ON CONFLICT DO NOTHING RETURNING external_id, id",
 };
 
@@ -92,6 +97,9 @@ async fn insert(
     // One statement is of one tenant, so that an external id names one entry.
     for rows in rows.chunk_by(|a, b| a.tenant == b.tenant) {
         let tenant = rows[0].tenant;
+        if rows.iter().any(|row| row.confirmed) {
+            tx.note_queued();
+        }
         let now = tx.now().await?;
         let json = serde_json::to_string(rows)
             .map_err(|error| tx.place.error(sqlx::Error::Encode(error.into())))?;

@@ -108,6 +108,12 @@ pub enum StoreError {
         /// Why it cannot have it.
         problem: String,
     },
+    /// The tenant has as many queued entries as it may.
+    #[error(
+        "the tenant has {0} queued jobs, which is its limit, so nothing was queued; wait, or raise the limit with \
+         `trax tenants set`"
+    )]
+    QueueFull(i32),
     /// This host no longer owns the run: it ended, or somebody else claimed it. Nothing was written.
     #[error("run {0} is no longer claimed by this host, so nothing was written")]
     LostClaim(RunId),

@@ -271,6 +271,20 @@ pub async fn of_external_id(
     found.ok_or_else(|| StoreError::NotFound { what: "manifest", id: format!("'{external_id}'") })
 }
 
+/// The manifests of a group, by id.
+pub async fn of_group(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    group: GroupId,
+) -> Result<Vec<Manifest>, StoreError> {
+    let sql = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM manifest WHERE tenant_id = $1 AND manifest_group_id = $2 ORDER BY id"
+    );
+    on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(group).fetch_all(c))
+}
+
 /// The manifest with that id.
 ///
 /// # Errors

@@ -41,6 +41,8 @@ const MIGRATIONS: &[Migration] = migrations![
     10 "0010_junction_runs",
     11 "0011_logs",
     12 "0012_parked_runs",
+    13 "0013_dispatch",
+    16 "0016_wake_ups",
 ];
 
 /// How long a step waits for the tables it changes. A longer wait would queue every other user of them behind it.
@@ -115,8 +117,11 @@ async fn apply(tx: &mut Tx<'_>, migration: &Migration, found: i64) -> Result<(),
         });
         tx.execute_text(start).await?;
     }
-    let sql = tx.pick(migration.sql);
-    tx.execute_text(sql).await.map_err(|error| match error {
+    let sql = match &tx.connection {
+        Connection::Sqlite(_) => without_columns_there_are(tx, migration.sql.sqlite).await?,
+        Connection::Postgres(_) => migration.sql.postgres.to_owned(),
+    };
+    tx.execute_text(&sql).await.map_err(|error| match error {
         StoreError::Driver { place, source } => {
             StoreError::Migration { place, migration: migration.name.to_owned(), source }
         }
@@ -126,4 +131,31 @@ async fn apply(tx: &mut Tx<'_>, migration: &Migration, found: i64) -> Result<(),
     let note = "INSERT INTO trax_migration (number, name, applied_at) VALUES ($1, $2, $3)";
     execute!(tx, sqlx::query(note).bind(migration.number).bind(migration.name).bind(now))?;
     Ok(())
+}
+
+/// SQLite has no `ADD COLUMN IF NOT EXISTS`, which statements of a migration say: here they are taken at their word.
+async fn without_columns_there_are(tx: &mut Tx<'_>, sql: &str) -> Result<String, StoreError> {
+    let mut kept = String::with_capacity(sql.len());
+    for statement in sql.split_inclusive(";\n") {
+        // Comments may stand above it.
+        let start = statement.find("ALTER TABLE ").unwrap_or(0);
+        let Some((table, column)) = added_column(&statement[start..]) else {
+            kept.push_str(statement);
+            continue;
+        };
+        let exists = "SELECT COUNT(*) FROM pragma_table_info($1) WHERE name = $2";
+        let found: i64 =
+            on!(tx, |c| sqlx::query_scalar(exists).bind(table).bind(column).fetch_one(c))?;
+        if found == 0 {
+            kept.push_str(&statement.replacen("IF NOT EXISTS ", "", 1));
+        }
+    }
+    Ok(kept)
+}
+
+/// The table and the column that a statement adds, unless it exists.
+fn added_column(line: &str) -> Option<(&str, &str)> {
+    let rest = line.strip_prefix("ALTER TABLE ")?;
+    let (table, rest) = rest.split_once(" ADD COLUMN IF NOT EXISTS ")?;
+    Some((table, rest.split_once(' ')?.0))
 }

@@ -5,9 +5,11 @@
 //! carries its claim, and a claim that was lost writes nothing. Instants come from [`Tx::now`], never from the host.
 //!
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`]
-//! and [`manifests`]; [`hosts`]; [`queue`], [`enqueue_many`], [`claim`] and [`dispatch`]; [`runs`] and [`parked`]; what
-//! a run leaves in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`]; [`statistics`].
+//! and [`manifests`]; [`hosts`]; [`queue`], [`enqueue_many`], [`capacity`], [`claim`] with `subjects`, [`dispatch`];
+//! [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`];
+//! [`dead_letters`]; [`statistics`]; and [`wakeups`], which only make things happen sooner.
 
+pub mod capacity;
 pub mod checkpoints;
 pub mod claim;
 pub mod components;
@@ -25,11 +27,13 @@ pub mod queue;
 pub mod runs;
 pub mod statistics;
 pub mod tenants;
+pub mod wakeups;
 
 mod db;
 mod error;
 mod migrate;
 mod open;
+mod subjects;
 mod types;
 
 pub use db::{Db, Faults, LockKey, Tx};

@@ -23,6 +23,8 @@ pub struct OpenOptions {
     pub connections_max: u32,
     /// How long a call waits for a free connection.
     pub wait_max: Duration,
+    /// Whether hosts on one Postgres tell each other of queued work. Without, they find it when they look.
+    pub has_wake_ups: bool,
     /// Injected faults, in tests.
     pub faults: Option<Faults>,
 }
@@ -44,6 +46,7 @@ impl Default for OpenOptions {
             // Fewer than a Postgres admits by default (100) even with several hosts on it.
             connections_max: 16,
             wait_max: Duration::from_secs(30),
+            has_wake_ups: true,
             faults: None,
         }
     }
@@ -99,7 +102,7 @@ async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError
         .connect_with(connect.read_only(true).create_if_missing(false))
         .await
         .map_err(error)?;
-    Ok(Db::new(Pools::Sqlite { writer, readers }, place, options.faults.clone()))
+    Ok(Db::new(Pools::Sqlite { writer, readers }, place, options))
 }
 
 /// One connection for everything, kept for ever: the database is gone with it.
@@ -115,7 +118,7 @@ async fn open_memory(options: &OpenOptions) -> Result<Db, StoreError> {
         .await
         .map_err(|source| place.error(source))?;
     let pools = Pools::Sqlite { writer: pool.clone(), readers: pool };
-    Ok(Db::new(pools, place, options.faults.clone()))
+    Ok(Db::new(pools, place, options))
 }
 
 fn sqlite_options(options: &OpenOptions) -> SqliteConnectOptions {
@@ -137,7 +140,10 @@ async fn open_postgres(url: &str, options: &OpenOptions) -> Result<Db, StoreErro
     let connect = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::Url("the Postgres URL cannot be read".to_owned()))?
         .application_name("trax")
-        .options([("search_path", "trax")]);
+        .options([
+            ("search_path", "trax"),
+            ("trax.wake_ups", if options.has_wake_ups { "on" } else { "off" }),
+        ]);
     let user = connect.get_username().to_owned();
     let database = connect.get_database().unwrap_or(&user);
     let place = Place::postgres(connect.get_host(), connect.get_port(), &user, database);
@@ -150,5 +156,5 @@ async fn open_postgres(url: &str, options: &OpenOptions) -> Result<Db, StoreErro
         .connect_with(connect)
         .await
         .map_err(|source| place.error(source))?;
-    Ok(Db::new(Pools::Postgres(pool), place, options.faults.clone()))
+    Ok(Db::new(Pools::Postgres(pool), place, options))
 }

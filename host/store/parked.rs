@@ -3,11 +3,13 @@
 //! Waiting for a person, lack of room and hand-over at shutdown are all this. Parking spends the claim; continuing
 //! makes a new one, of the same run.
 
+use super::capacity::Capacity;
+use super::claim::LOOK_AHEAD;
 use super::db::{Sql, Tx, execute, held, on};
 use super::error::StoreError;
 use super::hosts::Host;
 use super::types::{ParkReason, row};
-use crate::model::ids::{Claim, ClaimToken, RunId, TenantId};
+use crate::model::ids::{Claim, ClaimToken, GroupId, RunId, TenantId};
 use crate::model::timestamp::Timestamp;
 
 /// What a run needs to continue.
@@ -79,24 +81,52 @@ pub async fn wake(tx: &mut Tx<'_>, run: RunId) -> Result<bool, StoreError> {
 
 /// Parked runs that may continue. Postgres leaves out what another host takes right now; SQLite has one writer.
 const READY: Sql = Sql {
-    sqlite: "SELECT metadata_id FROM parked_run WHERE wake_at IS NOT NULL AND wake_at <= $1
-        ORDER BY wake_at, metadata_id LIMIT $2",
-    postgres: "SELECT metadata_id FROM parked_run WHERE wake_at IS NOT NULL AND wake_at <= $1
-        ORDER BY wake_at, metadata_id LIMIT $2 FOR UPDATE SKIP LOCKED",
+    sqlite: "SELECT p.metadata_id, r.tenant_id, m.manifest_group_id, g.max_active_jobs
+        FROM parked_run p JOIN metadata r ON r.id = p.metadata_id
+        LEFT JOIN manifest m ON m.id = r.manifest_id
+        LEFT JOIN manifest_group g ON g.id = m.manifest_group_id
+        WHERE p.wake_at IS NOT NULL AND p.wake_at <= $1
+        ORDER BY p.wake_at, p.metadata_id LIMIT $2",
+    postgres: "SELECT p.metadata_id, r.tenant_id, m.manifest_group_id, g.max_active_jobs
+        FROM parked_run p JOIN metadata r ON r.id = p.metadata_id
+        LEFT JOIN manifest m ON m.id = r.manifest_id
+        LEFT JOIN manifest_group g ON g.id = m.manifest_group_id
+        WHERE p.wake_at IS NOT NULL AND p.wake_at <= $1
+        ORDER BY p.wake_at, p.metadata_id LIMIT $2 FOR UPDATE OF p SKIP LOCKED",
 };
 
-/// Continues parked runs whose time has come, on a host. What was kept of them is handed over and deleted.
+struct Ready {
+    metadata_id: RunId,
+    tenant_id: TenantId,
+    manifest_group_id: Option<GroupId>,
+    max_active_jobs: Option<i32>,
+}
+
+row!(Ready { metadata_id, tenant_id, manifest_group_id, max_active_jobs });
+
+/// Continues parked runs whose time has come, on a host, within limits: a parked run fills no place, so it needs one
+/// again. What was kept of them is handed over and deleted.
 pub async fn resume_ready(
     tx: &mut Tx<'_>,
     host: &Host,
-    limit: u32,
+    limit: usize,
+    capacity: &mut Capacity,
 ) -> Result<Vec<Continued>, StoreError> {
     let now = tx.now().await?;
     let sql = tx.pick(READY);
-    let ready: Vec<RunId> =
-        on!(tx, |c| sqlx::query_scalar(sql).bind(now).bind(i64::from(limit)).fetch_all(c))?;
+    // Beyond those that may go on: those that limits hold back.
+    let window = i64::try_from(limit.saturating_add(LOOK_AHEAD)).unwrap_or(i64::MAX);
+    let ready: Vec<Ready> = on!(tx, |c| sqlx::query_as(sql).bind(now).bind(window).fetch_all(c))?;
     let mut continued = Vec::new();
     for run in ready {
+        let (tenant, group) = (run.tenant_id, run.manifest_group_id);
+        let is_full = |group| !capacity.has_room_in(group, run.max_active_jobs);
+        if continued.len() == limit {
+            break;
+        }
+        if capacity.room(tenant) == 0 || group.is_some_and(is_full) {
+            continue;
+        }
         let sql = "UPDATE metadata SET parked_at = NULL, claim_token = claim_token + 1,
             host_incarnation = $2,
                 host_name = $3, host_environment = $4, host_instance_id = $5, host_labels = $6
@@ -104,7 +134,7 @@ pub async fn resume_ready(
         let rows = execute!(
             tx,
             sqlx::query(sql)
-                .bind(run)
+                .bind(run.metadata_id)
                 .bind(&host.incarnation)
                 .bind(&host.name)
                 .bind(&host.environment)
@@ -112,7 +142,8 @@ pub async fn resume_ready(
                 .bind(&host.labels)
         )?;
         if rows == 1 {
-            continued.push(take(tx, run).await?);
+            capacity.take(tenant, group);
+            continued.push(take(tx, run.metadata_id).await?);
         }
     }
     Ok(continued)

@@ -112,11 +112,19 @@ pub fn new_id() -> Result<String, StoreError> {
 
 /// Queues an entry. A link that another queued entry has taken is dropped rather than fail, and the entry's manifest is
 /// not due as long as the entry is queued.
+///
+/// # Errors
+/// [`StoreError::QueueFull`] when the tenant has as many queued entries as it may. Those that enqueue at once do not
+/// see each other's entries, so a queue may grow past that limit by as many.
 pub async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Enqueued, StoreError> {
     let external_id = new.external_id.map_or_else(new_id, |id| Ok(id.to_owned()))?;
     let mut entry = new.clone();
+    let mut is_counted = false;
     loop {
-        if let Some(id) = insert(tx, &entry, &external_id).await? {
+        if let Some(id) = insert(tx, &entry, &external_id, is_counted).await? {
+            if new.is_confirmed && matches!(new.when, When::Now | When::After(Duration::ZERO)) {
+                tx.note_queued();
+            }
             if let Some(manifest) = new.manifest {
                 super::manifests::set_due(tx, manifest, None).await?;
             }
@@ -134,6 +142,13 @@ pub async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Enqueued, St
         if let Some(taken) = in_the_way.external_id {
             return Ok(Enqueued::ExternalIdTaken(taken));
         }
+        if let Some(max) = in_the_way.max_queued_jobs.filter(|_| !is_counted) {
+            let limit = u32::try_from(max).unwrap_or(0);
+            if depth(tx, new.tenant, limit).await? >= i64::from(max) {
+                return Err(StoreError::QueueFull(max));
+            }
+            is_counted = true;
+        }
         // What was in the way may have gone meanwhile; then the same entry is tried again.
         if in_the_way.is_replay_taken {
             entry.replay_decisions_of = None;
@@ -145,10 +160,13 @@ pub async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Enqueued, St
     }
 }
 
+/// Inserts an entry, unless something is in the way. A tenant whose queue has a limit is in the way of itself until its
+/// entries were counted.
 async fn insert(
     tx: &mut Tx<'_>,
     new: &NewEntry<'_>,
     external_id: &str,
+    is_counted: bool,
 ) -> Result<Option<EntryId>, StoreError> {
     let now = tx.now().await?;
     let scheduled_at = match new.when {
@@ -162,11 +180,12 @@ async fn insert(
             group_priority,
              scheduled_at, scheduled_time, occurrence_id, dead_letter_id, confirmed_at, subject_key,
              is_explicit_trigger, replay_decisions_of, resume_from, resume_at, created_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7,
+        SELECT $1, $2, $3, $4, $5, $6, $7,
             COALESCE((SELECT g.priority FROM manifest m
             JOIN manifest_group g ON g.id = m.manifest_group_id
                 WHERE m.id = $6), 0),
-            $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+            $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18
+        FROM tenant t WHERE t.id = $1 AND (t.max_queued_jobs IS NULL OR $19)
         ON CONFLICT DO NOTHING RETURNING id";
     on!(tx, |c| sqlx::query_scalar(sql)
         .bind(new.tenant)
@@ -187,6 +206,7 @@ async fn insert(
         .bind(new.resume_from)
         .bind(new.resume_at)
         .bind(now)
+        .bind(is_counted)
         .fetch_optional(c))
 }
 
@@ -196,9 +216,10 @@ struct InTheWay {
     external_id: Option<EntryId>,
     is_replay_taken: bool,
     is_resume_taken: bool,
+    max_queued_jobs: Option<i32>,
 }
 
-row!(InTheWay { manifest, external_id, is_replay_taken, is_resume_taken });
+row!(InTheWay { manifest, external_id, is_replay_taken, is_resume_taken, max_queued_jobs });
 
 async fn in_the_way(
     tx: &mut Tx<'_>,
@@ -211,14 +232,17 @@ async fn in_the_way(
         EXISTS (SELECT 1 FROM work_queue WHERE replay_decisions_of = $4
         AND status = 'queued') AS is_replay_taken,
         EXISTS (SELECT 1 FROM work_queue WHERE resume_from = $5
-        AND status = 'queued') AS is_resume_taken";
-    on!(tx, |c| sqlx::query_as(sql)
+        AND status = 'queued') AS is_resume_taken,
+        max_queued_jobs
+        FROM tenant WHERE id = $2";
+    let found = on!(tx, |c| sqlx::query_as(sql)
         .bind(new.manifest)
         .bind(new.tenant)
         .bind(external_id)
         .bind(new.replay_decisions_of)
         .bind(new.resume_from)
-        .fetch_one(c))
+        .fetch_optional(c))?;
+    found.ok_or_else(|| StoreError::NotFound { what: "tenant", id: new.tenant.to_string() })
 }
 
 /// What a trigger of a manifest did.
@@ -247,6 +271,17 @@ pub enum Triggered {
         /// The run whose answers its run replays.
         replay_decisions_of: Option<RunId>,
     },
+}
+
+impl Triggered {
+    /// The entry that runs the manifest.
+    pub const fn entry(&self) -> EntryId {
+        match self {
+            Self::Created { entry, .. }
+            | Self::Joined { entry, .. }
+            | Self::AlreadyDispatched { entry, .. } => *entry,
+        }
+    }
 }
 
 /// Runs a manifest now or after a delay: as a new entry, or by way of the one that is queued. `new` is that new entry.
@@ -304,6 +339,9 @@ async fn join(
         WHERE id = $1 AND status = 'queued'";
     let rows = execute!(tx, sqlx::query(sql).bind(entry).bind(scheduled_at).bind(asks_afresh))?;
     if rows == 1 {
+        if scheduled_at.is_none() {
+            tx.note_queued();
+        }
         return Ok(Triggered::Joined { entry, scheduled_at, is_moved_forward });
     }
     let sql = "SELECT r.replay_decisions_of FROM work_queue w
@@ -323,6 +361,9 @@ pub async fn confirm(
     let sql = "UPDATE work_queue SET confirmed_at = $3
         WHERE id = $2 AND tenant_id = $1 AND status = 'queued' AND confirmed_at IS NULL";
     let rows = execute!(tx, sqlx::query(sql).bind(tenant).bind(entry).bind(now))?;
+    if rows == 1 {
+        tx.note_queued();
+    }
     Ok(rows == 1)
 }
 
@@ -453,15 +494,18 @@ pub async fn list(
         .fetch_all(c))
 }
 
-/// How many entries a tenant has queued, counted up to a limit.
+/// How many entries a tenant has queued, counted up to a limit; staged ones are not queued yet.
 pub async fn depth(tx: &mut Tx<'_>, tenant: TenantId, limit: u32) -> Result<i64, StoreError> {
+    // One part for each index that queued entries are in.
     let sql = "SELECT
         (SELECT COUNT(*) FROM (SELECT 1 AS one FROM work_queue WHERE tenant_id = $1
-        AND status = 'queued'
-            AND confirmed_at IS NOT NULL AND scheduled_at IS NULL LIMIT $2) unscheduled)
+            AND status = 'queued' AND confirmed_at IS NOT NULL AND scheduled_at IS NULL
+            AND NOT waits_for_subject LIMIT $2) dispatchable)
         + (SELECT COUNT(*) FROM (SELECT 1 AS one FROM work_queue WHERE tenant_id = $1
-        AND status = 'queued'
-            AND scheduled_at IS NOT NULL LIMIT $2) scheduled)";
+            AND waits_for_subject = TRUE AND status = 'queued' AND subject_key IS NOT NULL
+            AND scheduled_at IS NULL LIMIT $2) waiting)
+        + (SELECT COUNT(*) FROM (SELECT 1 AS one FROM work_queue WHERE tenant_id = $1
+            AND status = 'queued' AND scheduled_at IS NOT NULL LIMIT $2) scheduled)";
     let depth: i64 =
         on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).bind(i64::from(limit)).fetch_one(c))?;
     Ok(depth.min(i64::from(limit)))

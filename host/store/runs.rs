@@ -342,14 +342,29 @@ pub async fn reap(
     Ok(rows == 1)
 }
 
-/// How many runs are active per tenant and manifest group, parked ones left out.
-pub async fn active(tx: &mut Tx<'_>) -> Result<Vec<(TenantId, Option<GroupId>, i64)>, StoreError> {
-    let sql = "SELECT r.tenant_id, m.manifest_group_id, COUNT(*) FROM metadata r LEFT
-        JOIN manifest m ON m.id = r.manifest_id
+/// Runs that are active per tenant and manifest group. The databases read a JSON array of names differently.
+const ACTIVE: Sql = Sql {
+    sqlite: "SELECT r.tenant_id, m.manifest_group_id, COUNT(*) FROM metadata r
+        LEFT JOIN manifest m ON m.id = r.manifest_id
         WHERE r.train_state IN ('pending', 'in_progress') AND r.parked_at IS NULL
-        GROUP BY r.tenant_id, m.manifest_group_id";
+            AND r.name NOT IN (SELECT value FROM json_each($1))
+        GROUP BY r.tenant_id, m.manifest_group_id",
+    postgres: "SELECT r.tenant_id, m.manifest_group_id, COUNT(*) FROM metadata r
+        LEFT JOIN manifest m ON m.id = r.manifest_id
+        WHERE r.train_state IN ('pending', 'in_progress') AND r.parked_at IS NULL
+            AND r.name NOT IN (SELECT value FROM json_array_elements_text(CAST($1 AS JSON)))
+        GROUP BY r.tenant_id, m.manifest_group_id",
+};
+
+/// How many runs are active per tenant and manifest group, parked ones and those of some trains left out.
+pub async fn active(
+    tx: &mut Tx<'_>,
+    excluded: &[String],
+) -> Result<Vec<(TenantId, Option<GroupId>, i64)>, StoreError> {
+    let sql = tx.pick(ACTIVE);
+    let excluded = serde_json::Value::from(excluded).to_string();
     let mut counts: Vec<(TenantId, Option<GroupId>, i64)> =
-        on!(tx, |c| sqlx::query_as(sql).fetch_all(c))?;
+        on!(tx, |c| sqlx::query_as(sql).bind(excluded).fetch_all(c))?;
     counts.sort_unstable();
     Ok(counts)
 }

@@ -46,7 +46,10 @@ pub async fn settings(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>, StoreErr
 /// not count.
 pub async fn is_busy(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tenant t JOIN work_queue w ON w.tenant_id = t.id
-            WHERE w.status = 'queued' AND w.confirmed_at IS NOT NULL AND w.scheduled_at IS NULL)
+            WHERE w.status = 'queued' AND w.confirmed_at IS NOT NULL AND w.scheduled_at IS NULL
+                AND NOT w.waits_for_subject)
+        OR EXISTS (SELECT 1 FROM tenant t JOIN work_queue w ON w.tenant_id = t.id
+            WHERE w.waits_for_subject = TRUE AND w.status = 'queued' AND w.subject_key IS NOT NULL)
         OR EXISTS (SELECT 1 FROM metadata WHERE train_state IN ('pending', 'in_progress')
             AND parked_at IS NULL)";
     on!(tx, |c| sqlx::query_scalar(sql).fetch_one(c))

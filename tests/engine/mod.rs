@@ -3,5 +3,9 @@
 #[macro_use]
 mod world;
 
+mod dispatcher;
 mod hand_over;
 mod retries;
+mod statements;
+mod triggers;
+mod wakeups;

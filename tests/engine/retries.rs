@@ -213,11 +213,9 @@ async fn an_undelivered_attempt_does_not_count(w: Arc<World>) {
         let failure = Failure::transient("Refused", "the worker is away");
         let failed = DispatchFailure {
             entry: claimed.runs[0].entry,
-            run: claimed.runs[0].run,
+            claim: claimed.runs[0].claim(),
             failure: &failure,
-            attempts_max: 5,
-            wait: std::time::Duration::from_secs(5),
-            wait_max: std::time::Duration::from_mins(5),
+            policy: host.shared.config.dispatch,
         };
         w.store.write(async |tx| dispatch::dispatch_failed(tx, &failed).await).await;
     }

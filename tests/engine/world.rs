@@ -13,12 +13,13 @@ use trax::engine::manifest_manager::ManifestManager;
 use trax::engine::reaper::Reaper;
 use trax::engine::service::Service;
 use trax::engine::worker::Workers;
-use trax::model::ids::{ManifestId, RunId};
+use trax::model::ids::{ManifestId, RunId, TenantId};
 use trax::model::timestamp::Timestamp;
 use trax::store::components::{self, NewTrain, NewVersion};
 use trax::store::manifests::{self, Schedule, Setting, Statement};
 use trax::store::queue::{self, NewEntry};
-use trax::store::{ScheduleType, groups};
+use trax::store::tenants::{self, TenantStatement};
+use trax::store::{ScheduleType, Tx, groups};
 
 use crate::invariants;
 use crate::store::world::{self as store_world, World as StoreWorld};
@@ -126,6 +127,10 @@ impl World {
 
     /// Deploys a built guest.
     pub(crate) async fn deploy(&self, guest: &str) {
+        self.deploy_for(self.store.tenant, guest).await;
+    }
+
+    async fn deploy_for(&self, tenant: TenantId, guest: &str) {
         let component = crate::world::component(guest).await;
         let wasm = crate::world::guest(guest);
         let train = |train: &trax::chain::declaration::Train| NewTrain {
@@ -134,7 +139,6 @@ impl World {
             chain_hash: verify(train.clone()).unwrap().hash().to_owned(),
         };
         let trains: Vec<NewTrain> = component.trains().iter().map(train).collect();
-        let tenant = self.store.tenant;
         let new = NewVersion { tenant, component: guest, wasm: &wasm, trains: &trains };
         self.store
             .write(async |tx| {
@@ -142,6 +146,23 @@ impl World {
                 components::activate(tx, tenant, version.id).await
             })
             .await;
+    }
+
+    /// A tenant of some weight, with the guest `probe` deployed.
+    pub(crate) async fn tenant(&self, name: &str, weight: i32) -> TenantId {
+        let stated = TenantStatement {
+            weight: Some(weight),
+            max_active_jobs: Setting::Keep,
+            max_queued_jobs: Setting::Keep,
+        };
+        let added = async |tx: &mut Tx<'static>| {
+            let tenant = tenants::add(tx, name).await?;
+            tenants::set(tx, tenant, stated).await?;
+            Ok(tenant)
+        };
+        let tenant = self.store.write(added).await;
+        self.deploy_for(tenant, "probe").await;
+        tenant
     }
 
     /// Sets the clock to this many seconds after the start of 2026.
@@ -270,6 +291,15 @@ impl TestHost {
     pub(crate) async fn dispatch(&mut self) -> usize {
         let report = self.dispatcher.pass().await.unwrap();
         report.started + report.continued
+    }
+
+    /// Cancels every run in progress here, and waits for their ends.
+    pub(crate) async fn cancel_all(&self, w: &World) {
+        let running = w.store.rows("SELECT CAST(id AS TEXT) FROM metadata WHERE end_time IS NULL");
+        for run in running.await {
+            self.workers.cancel(RunId(run.parse().unwrap()));
+        }
+        self.workers.idle().await;
     }
 
     /// A pass of the manager alone.

@@ -62,7 +62,7 @@ async fn groups_keep_their_limits_and_the_rest_is_for_others(w: World) {
     assert_eq!(w.rows(groups).await, ["a 3", "b 2"]);
     // A is full; the last place of B is all that is left.
     assert_eq!(claimed(&w, 5).await.len(), 1);
-    let counts = w.read(async |tx| active(tx).await).await;
+    let counts = w.read(async |tx| active(tx, &[]).await).await;
     assert_eq!(counts.iter().map(|(_, _, count)| *count).collect::<Vec<_>>(), [3, 3]);
 }
 
@@ -166,7 +166,7 @@ async fn a_run_carries_what_its_entry_says(w: World) {
         .write(async |tx| trax::store::dead_letters::add(tx, w.tenant, manifest, 4, "why").await)
         .await;
     let trains =
-        [NewTrain { name: "train".into(), declaration: "{}".into(), chain_hash: "h".into() }];
+        [NewTrain { name: "sorts".into(), declaration: "{}".into(), chain_hash: "h".into() }];
     let new = NewVersion { tenant: w.tenant, component: "c", wasm: b"w", trains: &trains };
     let version = w
         .write(async |tx| {
@@ -183,7 +183,7 @@ async fn a_run_carries_what_its_entry_says(w: World) {
         occurrence_id: Some("o1"),
         dead_letter: Some(dead_letter),
         resume_at: Some("Pay#0"),
-        ..NewEntry::new(w.tenant, "train")
+        ..NewEntry::new(w.tenant, "sorts")
     };
     let entry = w.enqueue(&new).await;
 
@@ -254,15 +254,20 @@ async fn a_link_that_may_no_longer_be_followed_is_dropped(w: World) {
 async fn a_claim_takes_one_tenants_entries(w: World) {
     let host = w.host("one").await;
     let other = w.write(async |tx| tenants::add(tx, "acme").await).await;
-    assert!(w.read(async |tx| tenants_with_work(tx).await).await.is_empty());
+    w.declare(other, &["train"]).await;
+    let waiting = async || -> Vec<_> {
+        let waiting = w.read(async |tx| tenants_with_work(tx).await).await;
+        waiting.into_keys().collect()
+    };
+    assert_eq!(waiting().await, []);
     w.entry(None).await;
     let theirs = w.enqueue(&NewEntry::new(other, "train")).await;
 
-    assert_eq!(w.read(async |tx| tenants_with_work(tx).await).await, [w.tenant, other]);
+    assert_eq!(waiting().await, [w.tenant, other]);
     let claimed = w.write(async |tx| claim(tx, &request(other, &host, 5)).await).await;
 
     assert_eq!(claimed.runs.iter().map(|run| run.entry).collect::<Vec<_>>(), [theirs]);
-    assert_eq!(w.read(async |tx| tenants_with_work(tx).await).await, [w.tenant]);
+    assert_eq!(waiting().await, [w.tenant]);
 }
 
 on_both!(

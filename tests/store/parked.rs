@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use trax::model::ids::ClaimToken;
+use trax::store::capacity::Capacity;
 use trax::store::parked::{Stop, park, resume_ready, wake};
 use trax::store::runs::{active, complete, detail, lost, request_cancel};
 use trax::store::{ParkReason, StoreError, TrainState, manifests};
@@ -20,12 +21,18 @@ async fn a_parked_run_continues_as_the_same_run_on_another_host(w: World) {
     let [one, two] = [w.host("one").await, w.host("two").await];
     let claim = w.run(&one).await;
     w.write(async |tx| park(tx, claim, &FOR_A_PERSON).await).await;
-    assert_eq!(w.write(async |tx| resume_ready(tx, &two, 5).await).await, []);
+    assert_eq!(
+        w.write(async |tx| resume_ready(tx, &two, 5, &mut Capacity::default()).await).await,
+        []
+    );
     let late = w.try_write(async |tx| complete(tx, claim, "{}").await).await;
     assert!(matches!(late, Err(StoreError::LostClaim(_))));
 
     assert!(w.write(async |tx| wake(tx, claim.run).await).await);
-    let continued = w.write(async |tx| resume_ready(tx, &two, 5).await).await.remove(0);
+    let continued = w
+        .write(async |tx| resume_ready(tx, &two, 5, &mut Capacity::default()).await)
+        .await
+        .remove(0);
 
     assert_eq!((continued.run, continued.claim_token), (claim.run, ClaimToken(3)));
     assert_eq!(
@@ -59,9 +66,11 @@ async fn a_run_handed_over_continues_when_its_time_has_come(w: World) {
     w.write(async |tx| park(tx, soon, &stop(now)).await).await;
     w.write(async |tx| park(tx, later, &stop(now.saturating_add(minute))).await).await;
 
-    let first = w.write(async |tx| resume_ready(tx, &host, 5).await).await;
+    let first =
+        w.write(async |tx| resume_ready(tx, &host, 5, &mut Capacity::default()).await).await;
     w.advance(minute).await;
-    let second = w.write(async |tx| resume_ready(tx, &host, 5).await).await;
+    let second =
+        w.write(async |tx| resume_ready(tx, &host, 5, &mut Capacity::default()).await).await;
 
     assert_eq!(first.iter().map(|run| run.run).collect::<Vec<_>>(), [soon.run]);
     assert_eq!(second.iter().map(|run| run.run).collect::<Vec<_>>(), [later.run]);
@@ -74,7 +83,7 @@ async fn a_parked_run_takes_no_capacity_and_is_not_lost_but_its_manifest_is_busy
     let claim = w.claim(&host, 1).await.remove(0).claim();
     w.write(async |tx| park(tx, claim, &FOR_A_PERSON).await).await;
 
-    assert_eq!(w.read(async |tx| active(tx).await).await, []);
+    assert_eq!(w.read(async |tx| active(tx, &[]).await).await, []);
     assert_eq!(w.read(async |tx| lost(tx, 5).await).await, []);
     let facts = w.read(async |tx| {
         let now = tx.now().await?;

@@ -7,7 +7,7 @@ const HOT: &[(&str, &str)] = &[
     (
         "ix_work_queue_dispatchable",
         "SELECT id FROM work_queue w WHERE w.tenant_id = 1 AND w.status = 'queued' AND w.confirmed_at IS NOT NULL
-            AND w.scheduled_at IS NULL
+            AND w.scheduled_at IS NULL AND NOT w.waits_for_subject
         ORDER BY w.group_priority DESC, w.priority DESC, w.created_at, w.id LIMIT 10",
     ),
     (
@@ -86,7 +86,7 @@ const HOT: &[(&str, &str)] = &[
 ];
 
 /// Enough rows, most of them history, that the databases have reason to tell the indexes apart.
-const HISTORY: [&str; 3] = [
+pub(crate) const HISTORY: [&str; 3] = [
     "INSERT INTO metadata (tenant_id, external_id, name, train_state, start_time, end_time, manifest_id, occurrence_id,
             replay_decisions_of)
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use trax::model::dispatch::DispatchPolicy;
 use trax::model::failure::{Failure, FailureClass};
 use trax::model::ids::{Claim, ClaimToken, RunId};
 use trax::store::claim::{ClaimRequest, claim};
@@ -154,11 +155,13 @@ async fn an_undelivered_run_is_put_back_and_then_given_up(w: World) {
     let undelivered = async |run: &trax::store::claim::ClaimedRun| {
         let failed = DispatchFailure {
             entry: run.entry,
-            run: run.run,
+            claim: run.claim(),
             failure: &failure,
-            attempts_max: 3,
-            wait: Duration::from_secs(5),
-            wait_max: Duration::from_secs(8),
+            policy: DispatchPolicy {
+                attempts_max: 3,
+                wait_max: Duration::from_secs(8),
+                ..DispatchPolicy::default()
+            },
         };
         w.write(async |tx| dispatch_failed(tx, &failed).await).await
     };
@@ -191,11 +194,9 @@ async fn a_run_that_was_delivered_after_all_is_left_alone(w: World) {
     let failure = Failure::transient("Refused", "no room");
     let failed = DispatchFailure {
         entry: run.entry,
-        run: run.run,
+        claim: run.claim(),
         failure: &failure,
-        attempts_max: 3,
-        wait: Duration::ZERO,
-        wait_max: Duration::ZERO,
+        policy: DispatchPolicy::default(),
     };
 
     assert_eq!(

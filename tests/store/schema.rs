@@ -10,11 +10,11 @@ use crate::postgres::Database;
 /// S2: a migration that was interrupted before its note was written runs again, and changes nothing.
 async fn migrations_may_run_again(w: World) {
     let before = columns(&w.db).await;
-    w.sql("DELETE FROM trax_migration WHERE number > 0").await.unwrap();
+    let known = w.sql("DELETE FROM trax_migration WHERE number > 0").await.unwrap();
 
     let applied = migrate(&w.db).await.unwrap();
 
-    assert_eq!(i64::try_from(applied.len()).unwrap(), VERSION);
+    assert_eq!(applied.len() as u64, known);
     assert_eq!(columns(&w.db).await, before);
     assert_eq!(w.rows("SELECT name FROM tenant").await, ["default"]);
     assert_eq!(migrate(&w.db).await.unwrap(), [""; 0]);
@@ -22,7 +22,7 @@ async fn migrations_may_run_again(w: World) {
 }
 
 async fn hosts_that_start_together_migrate_once(w: World) {
-    w.sql("DELETE FROM trax_migration WHERE number > 5").await.unwrap();
+    let newer = w.sql("DELETE FROM trax_migration WHERE number > 5").await.unwrap();
     let other = open(&w.url, &OpenOptions { is_migrating: false, ..OpenOptions::default() }).await;
     assert!(matches!(other, Err(StoreError::Older { .. })), "{other:?}");
 
@@ -30,7 +30,7 @@ async fn hosts_that_start_together_migrate_once(w: World) {
 
     let applied = [one.unwrap(), two.unwrap()].concat();
     assert_eq!(applied.len(), BTreeSet::from_iter(&applied).len(), "{applied:?}");
-    assert_eq!(i64::try_from(applied.len()).unwrap(), VERSION - 5);
+    assert_eq!(applied.len() as u64, newer);
 }
 
 async fn a_schema_of_a_newer_trax_is_refused(w: World) {

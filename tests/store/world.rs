@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use std::time::Duration;
 
+use trax::model::dispatch::DispatchPolicy;
 use trax::model::ids::{Claim, EntryId, Incarnation, ManifestId, TenantId};
 use trax::model::timestamp::Timestamp;
 use trax::store::claim::{ClaimRequest, Claimed, ClaimedRun, claim};
+use trax::store::components::{self, NewTrain, NewVersion};
 use trax::store::groups::{self, GroupStatement};
 use trax::store::hosts::{self, Host};
 use trax::store::manifests::{self, Schedule, Setting, Statement};
@@ -30,7 +32,7 @@ macro_rules! on_both {
     };
 }
 
-/// A store with the schema, and nothing in it but the tenant `default`.
+/// A store with the schema, and nothing in it but the tenant `default` and its train `train`.
 pub(crate) struct World {
     /// The store.
     pub(crate) db: Db,
@@ -45,6 +47,30 @@ impl World {
         let options = OpenOptions { durability: Durability::Fast, ..OpenOptions::default() };
         let db = open(&url, &options).await.unwrap();
         Self { db, tenant: TenantId(1), url }
+    }
+
+    /// The same, with an active component that declares the train `train`.
+    async fn with_train(url: String) -> Self {
+        let world = Self::open(url).await;
+        world.declare(world.tenant, &["train"]).await;
+        world
+    }
+
+    /// Activates a component named `world` that declares trains.
+    pub(crate) async fn declare(&self, tenant: TenantId, trains: &[&str]) {
+        let train = |name: &&str| NewTrain {
+            name: (*name).to_owned(),
+            declaration: "{}".to_owned(),
+            chain_hash: "hash".to_owned(),
+        };
+        let trains: Vec<_> = trains.iter().map(train).collect();
+        let wasm = format!("{trains:?}");
+        let new = NewVersion { tenant, component: "world", wasm: wasm.as_bytes(), trains: &trains };
+        self.write(async |tx| {
+            let version = components::add_version(tx, &new).await?;
+            components::activate(tx, tenant, version.id).await
+        })
+        .await;
     }
 
     /// Runs work in a transaction, kept if it succeeds.
@@ -155,7 +181,7 @@ impl World {
 pub(crate) fn on_sqlite<F: Future<Output = ()>>(case: impl FnOnce(World) -> F) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("trax.db").display());
-    runtime().block_on(async { case(World::open(url).await).await });
+    runtime().block_on(async { case(World::with_train(url).await).await });
 }
 
 /// Runs a case on a Postgres database.
@@ -163,7 +189,7 @@ pub(crate) fn on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(
     let runtime = runtime();
     let database = runtime.block_on(Database::migrated(name));
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        runtime.block_on(async { case(World::open(database.url()).await).await });
+        runtime.block_on(async { case(World::with_train(database.url()).await).await });
     }));
     runtime.block_on(database.remove());
     if let Err(panic) = ended {
@@ -178,7 +204,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 
 /// A claim of a tenant's entries that start at once.
 pub(crate) fn request(tenant: TenantId, host: &Host, limit: usize) -> ClaimRequest<'_> {
-    ClaimRequest { tenant, host, limit, group_limit: 100, starts: true }
+    ClaimRequest { tenant, host, limit, policy: DispatchPolicy::default(), starts: true }
 }
 
 /// A host that has not started.

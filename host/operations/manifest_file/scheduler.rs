@@ -11,12 +11,15 @@ use crate::store::manifests::Setting;
 
 const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "polling_interval",
     "manifest_manager_polling_interval",
     "job_dispatcher_polling_interval",
     "worker_count",
     "max_active_jobs",
+    "exclude_from_max_active_jobs",
+    "max_queued_jobs_per_cycle",
+    "max_dispatch_attempts",
     "default_job_timeout",
     "shutdown_timeout",
     "default_max_retries",
@@ -39,6 +42,12 @@ pub struct Scheduler {
     pub worker_count: Option<usize>,
     /// How many runs may be active on all hosts together.
     pub max_active_jobs: Setting<usize>,
+    /// Trains whose runs do not count as active.
+    pub exclude_from_max_active_jobs: Option<Vec<String>>,
+    /// How many entries of one manifest group a look at the queue takes.
+    pub max_queued_jobs_per_cycle: Setting<usize>,
+    /// How often an entry is dispatched that no worker could take up; 0 and 1: once.
+    pub max_dispatch_attempts: Option<i32>,
     /// How long a run may take, where the manifest does not state it.
     pub default_job_timeout: Option<Duration>,
     /// How long runs have to reach a boundary when the host ends.
@@ -66,6 +75,9 @@ impl Default for Scheduler {
             job_dispatcher_polling_interval: None,
             worker_count: None,
             max_active_jobs: Setting::Keep,
+            exclude_from_max_active_jobs: None,
+            max_queued_jobs_per_cycle: Setting::Keep,
+            max_dispatch_attempts: None,
             default_job_timeout: None,
             shutdown_timeout: None,
             default_max_retries: None,
@@ -95,6 +107,20 @@ impl Scheduler {
             max_active_jobs: or_none(&section, "max_active_jobs", faults, |section, faults| {
                 section.whole("max_active_jobs", 1..=i64::from(i32::MAX), faults)
             }),
+            exclude_from_max_active_jobs: section.texts("exclude_from_max_active_jobs", faults),
+            max_queued_jobs_per_cycle: or_none(
+                &section,
+                "max_queued_jobs_per_cycle",
+                faults,
+                |section, faults| {
+                    section.whole("max_queued_jobs_per_cycle", 1..=i64::from(i32::MAX), faults)
+                },
+            ),
+            max_dispatch_attempts: section.whole(
+                "max_dispatch_attempts",
+                0..=i64::from(i32::MAX),
+                faults,
+            ),
             default_job_timeout: section.duration(
                 "default_job_timeout",
                 SECOND..=TEN_YEARS,

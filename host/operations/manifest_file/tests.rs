@@ -20,6 +20,9 @@ fn a_file_states_what_it_says_and_nothing_else() {
         max_retry_delay = "1h30m"
         default_max_retries = 4
         default_misfire_policy = "do_nothing"
+        exclude_from_max_active_jobs = ["hello"]
+        max_queued_jobs_per_cycle = "none"
+        max_dispatch_attempts = 0
 
         [[group]]
         name = "nightly"
@@ -56,6 +59,9 @@ fn a_file_states_what_it_says_and_nothing_else() {
     assert_eq!(file.scheduler.max_retry_delay, seconds(5_400));
     assert_eq!(file.scheduler.default_max_retries, Some(4));
     assert_eq!(file.scheduler.default_misfire_policy, Some(MisfirePolicy::DoNothing));
+    assert_eq!(file.scheduler.exclude_from_max_active_jobs, Some(vec!["hello".to_owned()]));
+    assert_eq!(file.scheduler.max_queued_jobs_per_cycle, Setting::Clear);
+    assert_eq!(file.scheduler.max_dispatch_attempts, Some(0));
     assert_eq!(file.groups[0].max_active_jobs, Setting::Clear);
     assert_eq!((file.groups[0].priority, file.groups[0].is_enabled), (None, Some(false)));
     let [full, bare] = &file.manifests[..] else { panic!("{:?}", file.manifests) };

@@ -1,0 +1,1 @@
+-- Wake-ups: SQLite serves one process, which tells itself. There is nothing to change.
