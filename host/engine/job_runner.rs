@@ -242,6 +242,8 @@ impl Drive {
                 Ok(values) => Ended::Returned(values),
                 Err(failure) => Ended::Failed(failure),
             },
+            // However a guest gives up when it is told to, it was cancelled.
+            Ended::Failed(_) if self.runner.cancel.is_cancelled() => Ended::Cancelled,
             Ended::Failed(failure) => Ended::Failed(failure),
             Ended::Cancelled => Ended::Cancelled,
         };

@@ -5,6 +5,7 @@ mod world;
 
 mod dispatcher;
 mod hand_over;
+mod recovery;
 mod retries;
 mod statements;
 mod triggers;

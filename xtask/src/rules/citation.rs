@@ -2,8 +2,8 @@
 //!
 //! The first line of a test's documentation may start with rule numbers and a colon:
 //! `/// C10, C11: a fault inside a track names the track.` The reading is by lines, as rustfmt lays
-//! them out. A test is a function with a test attribute, or one that `on_both!` at the foot of a file
-//! below `tests/` turns into a test per database.
+//! them out. A test is a function with a test attribute, or one that a macro such as `on_both!` at the foot
+//! of a file below `tests/` turns into a test per database.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,9 +54,20 @@ struct Above<'text> {
     is_test: bool,
 }
 
-/// Reads the text of one file. `on_both!` counts only in files below `tests/`.
-pub(crate) fn read(text: &str, is_below_tests: bool) -> Cited {
-    let on_both = if is_below_tests { names_on_both(text) } else { BTreeSet::new() };
+/// The macros a text defines that turn each function they list into a test per database: those with a module
+/// for each.
+pub(crate) fn list_macros(text: &str) -> impl Iterator<Item = &str> {
+    text.split("macro_rules! ").skip(1).filter_map(|definition| {
+        let body = definition.split("\n}").next()?;
+        let name = definition.split(|letter: char| !is_of_a_name(letter)).next()?;
+        (body.contains("mod sqlite") && body.contains("mod postgres")).then_some(name)
+    })
+}
+
+/// Reads the text of one file, in which these macros list functions for both databases.
+pub(crate) fn read<'text>(text: &'text str, list_macros: &[&str]) -> Cited {
+    let on_both: BTreeSet<&'text str> =
+        list_macros.iter().flat_map(|name| names_listed(text, name)).collect();
     let mut cited = Cited::default();
     let mut above = Above::default();
     let mut is_inside_attribute = false;
@@ -106,16 +117,21 @@ fn function_name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let is_function =
         before.split_whitespace().all(|word| word.starts_with("pub") || word == "async");
-    let name = after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
+    let name = after.split(|letter: char| !is_of_a_name(letter)).next()?;
     (is_function && !name.is_empty()).then_some(name)
 }
 
-/// The functions that `on_both!(..)` lists.
-fn names_on_both(text: &str) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for (start, _) in text.match_indices("on_both!") {
-        let list = text[start..].split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-        if let Some((list, _)) = list {
+fn is_of_a_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// The functions that calls of a macro list.
+fn names_listed<'text>(text: &'text str, list_macro: &str) -> Vec<&'text str> {
+    let mut names = Vec::new();
+    for (start, _) in text.match_indices(list_macro) {
+        let is_whole = !text[..start].ends_with(is_of_a_name);
+        let call = text[start + list_macro.len()..].strip_prefix("!(").filter(|_| is_whole);
+        if let Some((list, _)) = call.and_then(|rest| rest.split_once(')')) {
             names.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()));
         }
     }
@@ -145,8 +161,8 @@ mod tests {
     use super::*;
 
     /// One line per citation and fault.
-    fn shown(text: &str, is_below_tests: bool) -> String {
-        let cited = read(text, is_below_tests);
+    fn shown(text: &str, list_macros: &[&str]) -> String {
+        let cited = read(text, list_macros);
         let citations = cited.citations.iter().map(|citation| {
             let rules: Vec<_> = citation.rules.iter().map(Rule::to_string).collect();
             let places: Vec<_> = citation.places.iter().map(Place::to_string).collect();
@@ -183,7 +199,7 @@ mod tests {
         ];
 
         for (text, expected) in cases {
-            assert_eq!(shown(text, false), expected, "{text}");
+            assert_eq!(shown(text, &[]), expected, "{text}");
         }
     }
 
@@ -192,8 +208,20 @@ mod tests {
         let text = "/// R4: x.\nasync fn one(w: World) {}\n\n/// R5: y.\nasync fn two(w: World) {}\n\n\
                     /// R6: z.\nasync fn three(w: World) {}\n\non_both!(\n    one,\n    two,\n);\n";
 
-        assert_eq!(shown(text, true), "one R4 sqlite+postgres\ntwo R5 sqlite+postgres");
-        assert_eq!(shown(text, false), "");
+        assert_eq!(shown(text, &["on_both"]), "one R4 sqlite+postgres\ntwo R5 sqlite+postgres");
+        assert_eq!(shown(text, &[]), "");
+    }
+
+    #[test]
+    fn a_macro_with_a_module_for_each_database_lists_functions() {
+        let text = "macro_rules! both {\n    () => {\n        mod sqlite {\n        }\n\n        mod postgres {\n        }\n    };\n}\n\n\
+                    macro_rules! other {\n    () => {};\n}\nmod sqlite {}\nmod postgres {}\n";
+        assert_eq!(list_macros(text).collect::<Vec<_>>(), ["both"]);
+
+        let text = "/// R4: x.\nasync fn one(w: World) {}\n/// R5: x.\nasync fn two(w: World) {}\n\
+                    on_both!(one);\nnot_on_both!(two);\n";
+        assert_eq!(shown(text, &["on_both"]), "one R4 sqlite+postgres");
+        assert_eq!(shown(text, &["on_both", "not_on_both"]).lines().count(), 2);
     }
 
     #[test]
@@ -210,7 +238,7 @@ mod tests {
         ];
 
         for text in cases {
-            assert_eq!(shown(text, true), "", "{text}");
+            assert_eq!(shown(text, &["on_both"]), "", "{text}");
         }
     }
 
@@ -226,7 +254,7 @@ mod tests {
 
         for (documentation, expected) in cases {
             let text = format!("\n/// {documentation}\n#[test]\nfn one() {{}}");
-            assert_eq!(shown(&text, false), format!("2: one: {expected}"));
+            assert_eq!(shown(&text, &[]), format!("2: one: {expected}"));
         }
     }
 }

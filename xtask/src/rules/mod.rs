@@ -43,8 +43,16 @@ pub(crate) fn run(project: &Project, arguments: &Arguments) -> Result<ExitCode> 
     let exempt = exempt::parse(&text, &catalogue).with_context(|| format!("in {EXEMPT}"))?;
 
     let mut report = Report::default();
-    for (file, text) in sources(project)? {
-        report.add(&file, citation::read(&text, file.starts_with("tests/")), &catalogue);
+    let sources = sources(project)?;
+    let is_below_tests = |file: &str| file.starts_with("tests/");
+    let list_macros: Vec<&str> = sources
+        .iter()
+        .filter(|(file, _)| is_below_tests(file))
+        .flat_map(|(_, text)| citation::list_macros(text))
+        .collect();
+    for (file, text) in &sources {
+        let list_macros = if is_below_tests(file) { &list_macros[..] } else { &[] };
+        report.add(file, citation::read(text, list_macros), &catalogue);
     }
     print!("{}", report.table(&demanded));
     for (rule, reason) in exempt.iter().filter(|(rule, _)| demanded.contains(rule)) {
@@ -138,9 +146,9 @@ mod tests {
         let catalogue = Catalogue::embedded().unwrap();
         let mut report = Report::default();
         let pure = "/// C10, C2: x.\n#[test]\nfn one() {}\n/// C99: x.\n#[test]\nfn bad() {}";
-        report.add("host/a.rs", citation::read(pure, false), &catalogue);
+        report.add("host/a.rs", citation::read(pure, &[]), &catalogue);
         let both = "/// C2: x.\nfn two() {}\non_both!(two);";
-        report.add("tests/b.rs", citation::read(both, true), &catalogue);
+        report.add("tests/b.rs", citation::read(both, &["on_both"]), &catalogue);
         report
     }
 
