@@ -130,6 +130,62 @@ async fn dev_runs_retries_gives_up_and_continues_on_postgres() {
     database.remove().await;
 }
 
+/// Files that change while it runs: each change is taken up or told, and what is wrong leaves what was there.
+fn dev_takes_up_what_changes(desk: &Desk) {
+    let greet = |every: &str| {
+        format!(
+            "[[manifest]]\nid = 'greet'\ntrain = 'hello'\nevery = '{every}'\ninput = {{ name = 'Ada' }}\n"
+        )
+    };
+    let other =
+        "[[manifest]]\nid = 'other'\ntrain = 'hello'\nevery = '1h'\ninput = { name = 'Eve' }\n";
+    desk.guest("hello");
+    desk.write("manifests.toml", &format!("{}{other}", greet("1h")));
+    let (mut dev, _) = Dev::start(desk);
+    for what in ["the first run's end", "the other's"] {
+        dev.wait_for(what, |event| event["event"] == "run_ended");
+    }
+
+    desk.write("manifests.toml", &greet("2h"));
+    let changed = dev.wait_for("a redeploy", |event| event["event"] == "redeployed");
+    assert_eq!(changed["files"], serde_json::json!(["manifests.toml"]));
+    assert_eq!(changed["stored"]["manifests"][0]["change"], "changed");
+    assert_eq!(changed["stored"]["manifests"][0]["interval_seconds"], 7_200);
+    let pruned = dev.wait_for("a removal", |event| event["event"] == "pruned");
+    assert_eq!(pruned["deleted"], serde_json::json!(["other"]));
+
+    desk.write("manifests.toml", "[[manifest]]\nid = 'greet'\ntrain = 'hello'\nevry = '3h'\n");
+    let refused = dev.wait_for("a refusal", |event| event["event"] == "redeploy_failed");
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains("manifests.toml:4: manifest 'greet': unknown key 'evry'"), "{error}");
+    desk.write("manifests.toml", &greet("1s"));
+    dev.wait_for("a greeting every second", |event| ended(event, "greet", "completed"));
+
+    desk.write("hello.wasm", "no component");
+    let refused = dev.wait_for("a refusal", |event| event["event"] == "redeploy_failed");
+    assert_eq!(refused["files"], serde_json::json!(["hello.wasm"]));
+    assert!(refused["error"].as_str().unwrap().contains("hello.wasm is refused:"));
+    dev.wait_for("the old version's greeting", |event| ended(event, "greet", "completed"));
+    desk.guest("flaky");
+    desk.guest("hello");
+    let added = dev.wait_for("a new component", |event| event["event"] == "redeployed");
+    assert_eq!(added["stored"]["components"][0]["component"], "flaky");
+    assert_eq!(dev.interrupt(), 0);
+    assert!(desk.trax(&["trains"]).out.contains("flaky"));
+}
+
+#[test]
+fn dev_takes_up_what_changes_on_sqlite() {
+    dev_takes_up_what_changes(&Desk::new());
+}
+
+#[tokio::test]
+async fn dev_takes_up_what_changes_on_postgres() {
+    let database = Database::migrated("cli_dev_changes").await;
+    dev_takes_up_what_changes(&Desk::on(database.url()));
+    database.remove().await;
+}
+
 #[test]
 fn a_second_dev_in_a_folder_is_refused() {
     let desk = Desk::new();

@@ -17,6 +17,16 @@ pub(crate) struct Said {
 }
 
 impl Said {
+    /// What a command says.
+    pub(crate) fn by(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// What it printed, if it did what it was asked.
     pub(crate) fn data(self) -> Value {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
@@ -69,8 +79,14 @@ impl Desk {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(TRAX);
+        command.args(arguments);
+        self.prepare(&mut command);
         command
-            .args(arguments)
+    }
+
+    /// Lets a command run in the folder, with the database.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command
             .current_dir(self.folder.path())
             .env("TRAX_CODE_FOLDER", Path::new(env!("CARGO_TARGET_TMPDIR")).join("code"))
             .env_remove("TRAX_LOG")
@@ -78,16 +94,10 @@ impl Desk {
         if let Some(url) = &self.url {
             command.env("TRAX_DATABASE", url);
         }
-        command
     }
 
     pub(crate) fn trax(&self, arguments: &[&str]) -> Said {
-        let output = self.command(arguments).output().unwrap();
-        Said {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        Said::by(&mut self.command(arguments))
     }
 
     pub(crate) fn deploy(&self, files: &[&str]) -> Said {

@@ -17,4 +17,6 @@ mod cli;
 mod cli_dev;
 mod cli_store;
 mod cli_tenants;
+mod cli_operate;
+mod bad_databases;
 mod readme;

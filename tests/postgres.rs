@@ -10,7 +10,9 @@ use std::os::unix::process::parent_id;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use trax::store::{OpenOptions, open};
 
-mod cluster;
+use cluster::PASSWORD_ROLE;
+
+pub(crate) mod cluster;
 
 /// Tests are not there to wait for the disk.
 const SETTINGS: &str = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=300 \
@@ -51,6 +53,16 @@ impl Database {
     /// Where it is.
     pub(crate) fn url(&self) -> String {
         self.server.url(&self.name)
+    }
+
+    /// Where it is, for a role that has to give this password. `None` on a server that trusts or refuses whom it likes.
+    pub(crate) async fn with_password(&self, password: &str) -> Option<String> {
+        self.server.template.as_ref()?;
+        let role = format!("{PASSWORD_ROLE}_{}", std::process::id());
+        let mut admin = self.server.admin().await;
+        run(&mut admin, &format!("CREATE ROLE {role} LOGIN SUPERUSER PASSWORD '{password}'")).await;
+        run(&mut admin, &format!("GRANT {PASSWORD_ROLE} TO {role}")).await;
+        Some(self.url().replacen("trax@", &format!("{role}:{password}@"), 1))
     }
 
     /// Removes it, whoever is still connected.
@@ -110,6 +122,7 @@ impl Server {
             cluster::start(&folder, parent_id(), SETTINGS);
             let mut admin = server.admin().await;
             run(&mut admin, "CREATE DATABASE trax_template").await;
+            run(&mut admin, &format!("CREATE ROLE {PASSWORD_ROLE}")).await;
             let db = open(&server.url("trax_template"), &OpenOptions::default()).await.unwrap();
             db.close().await;
             File::create(folder.join("ready")).unwrap();

@@ -67,10 +67,14 @@ impl Migrate {
         if url == format!("sqlite:{}", database::FILE) {
             database::make_folder(Path::new(""))?;
         }
-        let found = match store::open(&url, &AS_IT_IS).await {
-            Ok(_) => VERSION,
-            Err(StoreError::Older { found, .. }) => found,
-            Err(error) => return Err(error.into()),
+        let found = match self.database.refuse_missing() {
+            Err(CliError::NotFound(_)) => 0,
+            Err(error) => return Err(error),
+            Ok(()) => match store::open(&url, &AS_IT_IS).await {
+                Ok(_) => VERSION,
+                Err(StoreError::Older { found, .. }) => found,
+                Err(error) => return Err(error.into()),
+            },
         };
         let db = store::open(&url, &OpenOptions::default()).await?;
         let place = db.place();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
-use crate::cli::output::{FAINT, GOOD, Output, styled};
+use crate::cli::output::{FAINT, GOOD, NOTABLE, Output, styled};
 use crate::cli::{Global, exit, load};
 use crate::guest::component::GuestHost;
 use crate::model::ids::TenantId;
@@ -17,7 +17,8 @@ use crate::operations::deploy::{self, Checked, Deployed};
 use crate::operations::duration;
 use crate::operations::error::OperationError;
 use crate::operations::manifest_file::{self, ManifestFile};
-use crate::store::Db;
+use crate::operations::prune::{self, Pruned};
+use crate::store::{Db, StoreError};
 
 /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
 #[derive(Debug, Args)]
@@ -59,9 +60,17 @@ impl Deploy {
         let (db, tenant) = self.database.open(Path::new("")).await?;
         let stored = checkout.store(&db, tenant).await?;
         if output.is_json {
-            output.json(&stored.data())?;
-        } else {
-            stored.print(output)?;
+            let mut data = stored.data();
+            let unused = checkout.host_options().flat_map(|(_, options)| options);
+            data["host_options"] = unused.collect();
+            output.json(&data)?;
+            return Ok(exit::DONE);
+        }
+        stored.print(output)?;
+        for (file, options) in checkout.host_options() {
+            let options = options.join(", ");
+            let what = "are options of the host that runs, and not stored";
+            output.line(styled(NOTABLE, format!("{file}: {options}: {what}")))?;
         }
         Ok(exit::DONE)
     }
@@ -108,6 +117,39 @@ impl Checkout {
         Ok(checkout)
     }
 
+    /// The same, with manifests that belong to an owner.
+    #[must_use]
+    pub fn owned_by(mut self, owner: &str) -> Self {
+        for file in &mut self.manifests {
+            file.owner = Some(owner.to_owned());
+        }
+        self
+    }
+
+    /// Removes the manifests that their owner stated once and that are not among these.
+    ///
+    /// # Errors
+    /// [`StoreError`]; what was removed before it stays so.
+    pub async fn prune(
+        &self,
+        db: &Db,
+        tenant: TenantId,
+        owner: &str,
+    ) -> Result<Pruned, StoreError> {
+        let files = self.manifests.iter();
+        let declared = files.flat_map(|file| &file.manifests).map(|manifest| manifest.id.as_str());
+        prune::prune(db, tenant, owner, &declared.collect()).await
+    }
+
+    /// Options that are stated and that `trax deploy` does not store, with the file that states them.
+    fn host_options(&self) -> impl Iterator<Item = (String, Vec<&'static str>)> {
+        let stated = |file: &ManifestFile| {
+            let options = file.scheduler.host_options();
+            (!options.is_empty()).then(|| (file.path.display().to_string(), options))
+        };
+        self.manifests.iter().filter_map(stated)
+    }
+
     /// Stores them in one transaction.
     ///
     /// # Errors
@@ -135,7 +177,23 @@ impl Stored {
     /// # Errors
     /// [`CliError::Print`].
     pub fn print(&self, output: &mut Output) -> Result<(), CliError> {
-        for deployed in &self.components {
+        self.print_if(|_| true, output)
+    }
+
+    /// Prints what changed.
+    ///
+    /// # Errors
+    /// [`CliError::Print`].
+    pub fn print_changes(&self, output: &mut Output) -> Result<(), CliError> {
+        self.print_if(|is_unchanged| !is_unchanged, output)
+    }
+
+    fn print_if(
+        &self,
+        is_printed: impl Fn(bool) -> bool,
+        output: &mut Output,
+    ) -> Result<(), CliError> {
+        for deployed in self.components.iter().filter(|it| is_printed(it.is_unchanged)) {
             let version = &deployed.version;
             let word = if deployed.is_unchanged {
                 styled(FAINT, "unchanged")
@@ -150,7 +208,8 @@ impl Stored {
                 deployed.trains.join(", ")
             ))?;
         }
-        for applied in &self.manifests {
+        for applied in self.manifests.iter().filter(|it| is_printed(it.change == Change::Unchanged))
+        {
             let word = format!("{:<9}", applied.change.as_str());
             let word = match applied.change {
                 Change::Unchanged => styled(FAINT, word),

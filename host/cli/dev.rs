@@ -1,8 +1,9 @@
 //! `trax dev`: everything in one process, on the components and manifests of a folder.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::sync::Arc;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,16 +13,15 @@ use tokio::sync::mpsc;
 use crate::cli::database::{self, Database};
 use crate::cli::deploy::Checkout;
 use crate::cli::error::CliError;
+use crate::cli::folder::Folder;
 use crate::cli::news::News;
 use crate::cli::output::{FAINT, Output, styled};
+use crate::cli::redeploy::{Change, Redeploy};
 use crate::cli::{Global, exit, input, load};
 use crate::engine::config::EngineConfig;
 use crate::engine::supervisor::Engine;
 use crate::operations::manifest_file::Scheduler;
 use crate::store::manifests::Setting;
-
-/// The manifests of a folder.
-const MANIFESTS: &str = "manifests.toml";
 
 /// Deploy and run everything in a folder, and print what happens until Ctrl-C
 #[derive(Debug, Args)]
@@ -29,6 +29,8 @@ const MANIFESTS: &str = "manifests.toml";
     long_about = "Deploy the components (*.wasm) and state the manifests (manifests.toml) of a folder, \
         run everything in this process, and print what happens. Ctrl-C lets runs reach their next \
         boundary and ends; starting again continues. A second Ctrl-C ends at once.\n\n\
+        Files that change meanwhile are deployed again, and manifests taken out of the file are \
+        removed; what is wrong is told, and what was there stays.\n\n\
         The database is FOLDER/.trax/trax.db unless --database names another."
 )]
 pub struct Dev {
@@ -48,12 +50,12 @@ impl Dev {
     /// # Errors
     /// [`CliError`] when nothing was started.
     pub async fn run(self, global: &Global, output: &mut Output) -> Result<u8, CliError> {
-        let files = self.files()?;
+        let mut folder = Folder::open(&self.folder)?;
         let _lock = lock(&self.folder)?;
         let mut interrupts = interrupts()?;
         let guests = load::guests(global)?;
         let answers = self.answers.as_deref().map(input::read).transpose()?;
-        let checkout = Checkout::read(&files, &guests).await?;
+        let checkout = Checkout::read(&folder.paths()?, &guests).await?.owned_by(&self.owner());
         let (db, tenant) = self.database.open(&self.folder).await?;
         let stored = checkout.store(&db, tenant).await?;
         let news = News::start();
@@ -69,8 +71,13 @@ impl Dev {
             set(&mut config, &file.scheduler);
         }
         config.answers = answers;
-        let engine = Engine::start(config, db.clone(), guests);
-        let watched = watch(&engine, &news, &mut interrupts, output).await;
+        let engine = Engine::start(config, db.clone(), Arc::clone(&guests));
+        let redeploy = Redeploy { guests, db: db.clone(), tenant, owner: self.owner(), checkout };
+        let (sender, changes) = mpsc::channel(1);
+        let watched = {
+            let redeploying = redeploy.whenever_changed(&mut folder, sender);
+            watch(&engine, &news, &mut interrupts, redeploying, changes, output).await
+        };
         if watched.is_ok() && !output.is_json {
             output.line(styled(FAINT, "ending: runs stop at their next boundary"))?;
             output.flush()?;
@@ -84,28 +91,10 @@ impl Dev {
         Ok(ended)
     }
 
-    /// The components and manifest files of the folder.
-    fn files(&self) -> Result<Vec<PathBuf>, CliError> {
-        let fail = |source| CliError::File { path: self.folder.clone(), source };
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(fail)? {
-            let path = entry.map_err(fail)?.path();
-            if path.extension().is_some_and(|extension| extension == "wasm") {
-                files.push(path);
-            }
-        }
-        if files.is_empty() {
-            return Err(CliError::NotFound(format!(
-                "there is no component (*.wasm) in {}; build one there, or name another folder",
-                self.folder.display()
-            )));
-        }
-        files.sort();
-        let manifests = self.folder.join(MANIFESTS);
-        if manifests.exists() {
-            files.push(manifests);
-        }
-        Ok(files)
+    /// Who the folder's manifests belong to: what is removed from its file is removed from the database.
+    fn owner(&self) -> String {
+        let path = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        format!("trax dev {}", path.display())
     }
 }
 
@@ -179,12 +168,20 @@ async fn watch(
     engine: &Engine,
     news: &News,
     interrupts: &mut mpsc::Receiver<()>,
+    redeploying: impl Future<Output = ()>,
+    mut changes: mpsc::Receiver<Change>,
     output: &mut Output,
 ) -> Result<(), CliError> {
     let mut events = engine.events();
+    let mut redeploying = pin!(redeploying);
     loop {
         tokio::select! {
             _ = interrupts.recv() => return Ok(()),
+            () = &mut redeploying => return Ok(()),
+            Some(change) = changes.recv() => {
+                change.print(news, output)?;
+                engine.nudge();
+            }
             event = events.recv() => match event {
                 Ok(event) => news.print(&event, output)?,
                 Err(RecvError::Lagged(missed)) => news.print_missed(missed, output)?,

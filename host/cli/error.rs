@@ -121,6 +121,9 @@ const fn of_store(error: &StoreError) -> u8 {
         | StoreError::LostClaim(_) => exit::REFUSED,
         StoreError::Unreachable { .. }
         | StoreError::Refused { .. }
+        | StoreError::NotOpened { .. }
+        | StoreError::Foreign(_)
+        | StoreError::Disk { .. }
         | StoreError::ReadOnly(_)
         | StoreError::Damaged(_)
         | StoreError::Full(_)

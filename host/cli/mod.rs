@@ -8,10 +8,14 @@ pub mod dead_letters;
 pub mod deploy;
 pub mod dev;
 pub mod error;
+pub mod folder;
 pub mod input;
 pub mod load;
+pub mod manifests;
 pub mod news;
 pub mod output;
+pub mod queue;
+pub mod redeploy;
 pub mod run;
 pub mod runs;
 pub mod table;
@@ -22,6 +26,7 @@ pub mod trains;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::error::CliError;
 use crate::cli::output::Output;
@@ -49,6 +54,9 @@ pub struct Global {
     pub code_folder: Option<PathBuf>,
 }
 
+/// SIGXFSZ, which has this number on Linux and macOS alike.
+const FILE_SIZE_EXCEEDED: i32 = 25;
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -62,9 +70,13 @@ pub enum Command {
     Deploy(deploy::Deploy),
     /// List the trains that new runs use
     Trains(trains::Trains),
-    /// List runs, newest first, or show one
+    /// List manifests; show them, switch them on and off, or cancel what runs of them
+    Manifests(manifests::Manifests),
+    /// List what is queued, newest first, or withdraw it
+    Queue(queue::Queue),
+    /// List runs, newest first; show or cancel them
     Runs(runs::Runs),
-    /// List dead letters, newest first
+    /// List dead letters, newest first; show, requeue or acknowledge them
     DeadLetters(dead_letters::DeadLetters),
     /// List tenants, add one, or change what one may use
     Tenants(tenants::Tenants),
@@ -78,12 +90,16 @@ impl Cli {
     /// Carries the command out and returns the exit code.
     pub async fn run(self) -> u8 {
         let mut output = Output::new(self.global.json);
+        // A file that grows past a limit on its size is an error to report. Watched, the signal no longer kills.
+        let _limit = signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED));
         let done = match self.command {
             Command::Run(command) => command.run(&self.global, &mut output).await,
             Command::Check(command) => command.run(&self.global, &mut output).await,
             Command::Dev(command) => command.run(&self.global, &mut output).await,
             Command::Deploy(command) => command.run(&self.global, &mut output).await,
             Command::Trains(command) => command.run(&mut output).await,
+            Command::Manifests(command) => command.run(&mut output).await,
+            Command::Queue(command) => command.run(&mut output).await,
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,
             Command::Tenants(command) => command.run(&mut output).await,

@@ -8,6 +8,7 @@ use crate::cli::error::CliError;
 use crate::cli::output::{BAD, FAINT, GOOD, NOTABLE, Output, styled};
 use crate::clock::Clock;
 use crate::engine::events::{Ending, EngineEvent};
+use crate::model::value::Shown;
 use crate::operations::duration;
 
 /// The most letters of an output that a line shows.
@@ -49,6 +50,15 @@ impl News {
             &styled(NOTABLE, format!("{missed} lines left out: more than can be shown")),
             output,
         )
+    }
+
+    /// Prints a line that is no event, at once.
+    ///
+    /// # Errors
+    /// [`CliError::Print`].
+    pub fn say(&self, text: &str, output: &mut Output) -> Result<(), CliError> {
+        self.line(text, output)?;
+        output.flush()
     }
 
     fn line(&self, text: &str, output: &mut Output) -> Result<(), CliError> {
@@ -103,7 +113,11 @@ fn of(train: &str, manifest: Option<&str>) -> String {
 fn ended(run: &str, ending: &Ending) -> String {
     match ending {
         Ending::Completed { output } => {
-            format!("{} {run}: {}", styled(GOOD, "completed"), short(output))
+            let output = match output {
+                Shown::Plain(output) => short(output),
+                Shown::Sensitive => styled(FAINT, "its output is sensitive and not shown"),
+            };
+            format!("{} {run}: {output}", styled(GOOD, "completed"))
         }
         Ending::Failed { junction, failure } => {
             let message = failure.message.escape_debug();
@@ -153,13 +167,19 @@ fn data(event: &EngineEvent) -> Value {
         }),
         EngineEvent::RunEnded { run, train, manifest, ending } => {
             let (how, output, failure) = match ending {
-                Ending::Completed { output } => ("completed", Some(output), None),
-                Ending::Failed { junction, failure } => {
-                    ("failed", None, Some(json!({ "junction": junction, "failure": failure })))
+                Ending::Completed { output: Shown::Plain(output) } => {
+                    ("completed", json!(output), None)
                 }
-                Ending::Cancelled => ("cancelled", None, None),
-                Ending::Parked => ("parked", None, None),
-                Ending::ClaimLost => ("claim_lost", None, None),
+                Ending::Completed { output: Shown::Sensitive } => {
+                    ("completed", json!({ "_redacted": true }), None)
+                }
+                Ending::Failed { junction, failure } => {
+                    let failure = json!({ "junction": junction, "failure": failure });
+                    ("failed", Value::Null, Some(failure))
+                }
+                Ending::Cancelled => ("cancelled", Value::Null, None),
+                Ending::Parked => ("parked", Value::Null, None),
+                Ending::ClaimLost => ("claim_lost", Value::Null, None),
             };
             json!({
                 "event": "run_ended", "run": run.0, "train": train, "manifest": manifest,
@@ -170,5 +190,28 @@ fn data(event: &EngineEvent) -> Value {
             json!({ "event": "host_lost", "incarnation": incarnation.0 })
         }
         EngineEvent::RunLost { run } => json!({ "event": "run_lost", "run": run.0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::RunId;
+
+    #[test]
+    fn a_sensitive_output_is_not_told() {
+        let ended = |output| EngineEvent::RunEnded {
+            run: RunId(7),
+            train: "pay".to_owned(),
+            manifest: None,
+            ending: Ending::Completed { output },
+        };
+        let (plain, hidden) = (ended(Shown::Plain("\"4111\"".to_owned())), ended(Shown::Sensitive));
+
+        assert_eq!(data(&plain)["output"], "\"4111\"");
+        assert!(told(&plain).ends_with("run 7  pay: \"4111\""));
+        assert_eq!(data(&hidden)["output"], json!({ "_redacted": true }));
+        assert!(told(&hidden).contains("run 7  pay: "));
+        assert!(told(&hidden).contains("its output is sensitive and not shown"));
     }
 }

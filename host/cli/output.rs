@@ -6,9 +6,12 @@ use std::io::{self, BufWriter, Write};
 use anstream::{AutoStream, stderr, stdout};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::error::CliError;
+use crate::cli::exit;
 use crate::model::json::{Json, write_string};
+use crate::operations::outcome::Outcome;
 
 /// What went well.
 pub const GOOD: Style = AnsiColor::Green.on_default();
@@ -59,6 +62,38 @@ impl Output {
         serde_json::to_writer(&mut self.out, value).map_err(io::Error::from)?;
         writeln!(self.out)?;
         Ok(())
+    }
+
+    /// Prints what came of an action, and gives the exit code.
+    ///
+    /// # Errors
+    /// [`CliError::Conflict`] when it was not done and a person reads it, [`CliError::Print`].
+    pub fn outcome(&mut self, outcome: &Outcome) -> Result<u8, CliError> {
+        self.came_of("", outcome)
+    }
+
+    /// The same for an action that was only tried out.
+    ///
+    /// # Errors
+    /// [`CliError::Conflict`] when it would not be done and a person reads it, [`CliError::Print`].
+    pub fn dry(&mut self, outcome: &Outcome) -> Result<u8, CliError> {
+        self.came_of("nothing was changed; it would be: ", outcome)
+    }
+
+    fn came_of(&mut self, before: &str, outcome: &Outcome) -> Result<u8, CliError> {
+        let Outcome { is_done, id, count, message } = outcome;
+        if self.is_json {
+            self.json(&json!({
+                "success": is_done, "id": id, "count": count, "message": message,
+                "is_dry_run": !before.is_empty(),
+            }))?;
+            return Ok(if *is_done { exit::DONE } else { exit::REFUSED });
+        }
+        if !is_done {
+            return Err(CliError::Conflict(message.clone()));
+        }
+        self.line(format!("{before}{message}"))?;
+        Ok(exit::DONE)
     }
 
     /// Makes sure that everything has been printed.

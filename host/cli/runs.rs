@@ -1,5 +1,7 @@
 //! `trax runs`: which runs there are, and all about one.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -11,13 +13,14 @@ use crate::cli::table::Table;
 use crate::cli::trace::milliseconds;
 use crate::model::ids::RunId;
 use crate::model::timestamp::Timestamp;
-use crate::operations::runs::{self, Detail, Filter, Listed, Shown};
+use crate::model::value::Shown;
+use crate::operations::runs::{self, Detail, Filter, Listed};
 use crate::store::TrainState;
 use crate::store::decisions::Decision;
 use crate::store::junction_runs::Step;
 use crate::store::runs::Run;
 
-/// List runs, newest first, or show one
+/// List runs, newest first; show or cancel them
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
@@ -39,9 +42,9 @@ pub struct Runs {
     /// List at most this many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// List those below this id: the last one of the page before
-    #[arg(long, value_name = "ID")]
-    before: Option<i64>,
+    /// List those that come after this id: the last one of the page before
+    #[arg(long, value_name = "ID", alias = "before")]
+    after: Option<i64>,
     #[command(flatten)]
     database: Database,
 }
@@ -50,6 +53,8 @@ pub struct Runs {
 enum Action {
     /// Show all about a run
     Show(Show),
+    /// Ask that runs end as cancelled
+    Cancel(Cancel),
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +63,27 @@ struct Show {
     id: i64,
     #[command(flatten)]
     database: Database,
+}
+
+#[derive(Debug, Args)]
+struct Cancel {
+    /// Their ids, up to 1000
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<i64>,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Cancel {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let ids: Vec<RunId> = self.ids.into_iter().map(RunId).collect();
+        let done = match ids[..] {
+            [id] => runs::cancel(&db, tenant, id).await?,
+            _ => runs::cancel_batch(&db, tenant, &ids).await?,
+        };
+        output.outcome(&done)
+    }
 }
 
 fn state(text: &str) -> Result<TrainState, String> {
@@ -74,15 +100,17 @@ impl Runs {
     /// # Errors
     /// [`CliError::NotFound`], [`CliError::Store`].
     pub async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        if let Some(Action::Show(show)) = self.action {
-            return show.run(output).await;
+        match self.action {
+            Some(Action::Show(show)) => return show.run(output).await,
+            Some(Action::Cancel(cancel)) => return cancel.run(output).await,
+            None => {}
         }
         let (db, tenant) = self.database.open_to_read().await?;
         let filter = Filter {
             state: self.state,
             train: self.train,
             manifest: self.manifest,
-            before: self.before.map(RunId),
+            before: self.after.map(RunId),
         };
         let listed = runs::list(&db, tenant, &filter, self.limit).await?;
         if output.is_json {

@@ -10,6 +10,7 @@ use crate::model::failure::Failure;
 use crate::model::ids::{EntryId, Incarnation, RunId};
 use crate::model::message;
 use crate::model::timestamp::Timestamp;
+use crate::model::value::Shown;
 use crate::store::dispatch::DISPATCH_JUNCTION;
 
 /// How many events a watcher may lag behind.
@@ -102,8 +103,8 @@ pub enum EngineEvent {
 pub enum Ending {
     /// It gave its result.
     Completed {
-        /// Canonical JSON.
-        output: String,
+        /// Canonical JSON, unless its type is sensitive.
+        output: Shown,
     },
     /// It failed.
     Failed {

@@ -22,6 +22,7 @@ pub mod run_journal;
 pub mod seal;
 pub mod service;
 pub mod supervisor;
+mod tenant_names;
 pub mod trains;
 mod wakeups;
 pub mod worker;

@@ -19,6 +19,7 @@ use crate::guest::run_log::{self, RunLog};
 use crate::model::answer::Answer;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::ids::{Claim, DecisionId, TenantId};
+use crate::model::value::Shown;
 use crate::model::value::Value;
 use crate::store::checkpoints::{self, NewCheckpoint};
 use crate::store::decisions::{self, NewDecision};
@@ -87,6 +88,11 @@ impl RunJournal {
         }
         let state = Mutex::new(state);
         Ok(Self { shared, claim, chain, log, cancel, recorded, state })
+    }
+
+    /// What of the run's output is told to whoever watches.
+    pub fn shown(&self, output: &str) -> Shown {
+        self.chain.types().shown(&self.chain.train().output, output)
     }
 
     /// Why the store did not take an event, if that is why the run failed: then the failure is not the run's.

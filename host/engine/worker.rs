@@ -23,6 +23,7 @@ use crate::engine::events::{Ending, EngineEvent};
 use crate::engine::job_runner::{Driven, HandOver, JobRunner};
 use crate::engine::run_journal::RunJournal;
 use crate::engine::seal::{self, MemoryKey, Sealed};
+use crate::engine::tenant_names::TenantNames;
 use crate::engine::trains::{Ready, Trains, Unready};
 use crate::guest::GuestError;
 use crate::guest::component::GuestHost;
@@ -32,7 +33,7 @@ use crate::model::failure::Failure;
 use crate::model::ids::{Claim, EntryId, ManifestId, RunId, TenantId};
 use crate::model::message;
 use crate::model::timestamp::Timestamp;
-use crate::model::value::Value;
+use crate::model::value::{Shown, Value};
 use crate::store::claim::ClaimedRun;
 use crate::store::dispatch;
 use crate::store::manifests::{self, Manifest};
@@ -84,6 +85,7 @@ pub struct Workers(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     trains: Trains,
+    tenants: TenantNames,
     completions: Completions,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -93,6 +95,7 @@ struct Inner {
 /// Everything that is known of a run before it starts.
 struct Opened {
     run: Run,
+    tenant: Arc<str>,
     manifest: Option<Manifest>,
     payload: Payload,
     attempt: u32,
@@ -122,6 +125,7 @@ impl Workers {
     pub fn new(shared: Arc<Shared>, guests: Arc<GuestHost>) -> Self {
         Self(Arc::new(Inner {
             trains: Trains::new(shared.db.clone(), guests),
+            tenants: TenantNames::default(),
             completions: Completions::start(Arc::clone(&shared)),
             slots: Arc::new(Semaphore::new(shared.config.worker_count)),
             tasks: TaskTracker::new(),
@@ -240,7 +244,8 @@ impl Inner {
         let mut tx = self.shared.db.read().await?;
         let run = runs::detail(&mut tx, tenant, claim.run).await?;
         let payload = runs::payload(&mut tx, tenant, claim.run).await?;
-        let mut opened = Opened { run, manifest: None, payload, attempt: 1 };
+        let tenant_name = self.tenants.name(&mut tx, tenant).await?;
+        let mut opened = Opened { run, tenant: tenant_name, manifest: None, payload, attempt: 1 };
         if let Some(id) = opened.run.manifest_id {
             opened.manifest = Some(manifests::detail(&mut tx, tenant, id).await?);
             let before =
@@ -385,7 +390,7 @@ impl Inner {
                 outcome: outcome.clone(),
             };
             match self.completions.write(finish).await {
-                Ok(true) => return Some(ending(outcome)),
+                Ok(true) => return Some(ending(outcome, journal.as_deref())),
                 Err(EngineError::Store(StoreError::LostClaim(_))) => {
                     return Some(Ending::ClaimLost);
                 }
@@ -481,7 +486,7 @@ fn walk(
 
 fn run_info(opened: &Opened, ready: &Ready) -> RunInfo {
     RunInfo {
-        tenant: "default".to_owned(),
+        tenant: opened.tenant.to_string(),
         train: opened.run.name.clone(),
         run_id: opened.run.id.to_string(),
         occurrence_id: opened.run.occurrence_id.clone(),
@@ -493,9 +498,11 @@ fn run_info(opened: &Opened, ready: &Ready) -> RunInfo {
     }
 }
 
-fn ending(outcome: Outcome) -> Ending {
+fn ending(outcome: Outcome, journal: Option<&RunJournal>) -> Ending {
     match outcome {
-        Outcome::Completed { output } => Ending::Completed { output },
+        Outcome::Completed { output } => Ending::Completed {
+            output: journal.map_or(Shown::Sensitive, |journal| journal.shown(&output)),
+        },
         Outcome::Failed { junction, failure } => {
             Ending::Failed { junction: junction.unwrap_or_default(), failure }
         }

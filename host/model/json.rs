@@ -95,6 +95,21 @@ impl Json {
         Some(&members[at].1)
     }
 
+    /// What stands where a JSON pointer points.
+    pub fn at(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |json, token| {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            match json {
+                Self::Object(_) => json.member(&token),
+                Self::Array(items) => {
+                    let is_index = token == "0" || !token.starts_with(['0', '+']);
+                    token.parse::<usize>().ok().filter(|_| is_index).and_then(|at| items.get(at))
+                }
+                Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => None,
+            }
+        })
+    }
+
     /// The text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {

@@ -33,6 +33,125 @@ pub fn dispatch_requeued(attempt: i32, max: i32, exception: &str, reason: &str) 
 pub const DISPATCH_FAILED: &str =
     "The run could not be dispatched, so it never started. See the run's record for the cause.";
 
+/// Why a dead letter cannot be resolved.
+pub const DEAD_LETTER_GONE: &str = "Dead letter not found or already resolved";
+
+/// That a dead letter was requeued.
+pub const DEAD_LETTER_REQUEUED: &str = "Dead letter requeued";
+
+/// That a dead letter was acknowledged.
+pub const DEAD_LETTER_ACKNOWLEDGED: &str = "Dead letter acknowledged";
+
+/// Why a batch of nothing does nothing.
+pub const NO_IDS: &str = "No ids were given.";
+
+/// Why a batch is not taken.
+pub fn too_many_ids(most: usize, given: usize) -> String {
+    format!("At most {most} ids can be given at once; {given} were.")
+}
+
+/// Why a dead letter was not requeued; without the entry when that came meanwhile.
+pub fn dead_letter_left(entry: Option<i64>) -> String {
+    let entry = entry.map(|entry| format!(" (WorkQueue {entry})")).unwrap_or_default();
+    format!(
+        "The manifest already has a queued entry{entry}; the dead letter is left awaiting intervention."
+    )
+}
+
+/// What requeueing many dead letters came to.
+pub fn dead_letters_requeued(resolved: i64, folded: i64, skipped: i64) -> String {
+    let part = |count: i64, what: &str| {
+        if count > 0 { format!("; {count} {what}") } else { String::new() }
+    };
+    let folded = part(folded, "folded into another dead letter's entry for the same manifest");
+    let skipped = part(skipped, "skipped because their manifest already has a queued entry");
+    format!("{resolved} dead letter(s) requeued{folded}{skipped}.")
+}
+
+/// What acknowledging many dead letters came to.
+pub fn dead_letters_acknowledged(count: i64) -> String {
+    format!("{count} dead letter(s) acknowledged")
+}
+
+/// Why nothing was done for a manifest.
+pub fn manifest_not_found(external_id: &str) -> String {
+    format!("Manifest '{external_id}' not found.")
+}
+
+/// What switching manifests on or off came to.
+pub fn manifests_enabled(changed: i64, named: usize, is_enabled: bool) -> String {
+    let what = if is_enabled { "enabled" } else { "disabled" };
+    format!("{changed} of {named} manifest(s) {what}.")
+}
+
+/// What cancelling a manifest's runs came to.
+pub fn manifest_cancelled(runs: i64) -> String {
+    format!("Cancellation requested for {runs} execution(s).")
+}
+
+/// What cancelling runs came to.
+pub fn runs_cancelled(flagged: i64, named: usize) -> String {
+    format!("Cancellation requested for {flagged} of {named} execution(s).")
+}
+
+/// Why a run is not cancelled.
+pub fn run_not_cancellable(id: i64) -> String {
+    format!("Execution {id} is not cancellable (missing or already terminal).")
+}
+
+/// That an entry was withdrawn.
+pub fn entry_cancelled(id: i64) -> String {
+    format!("Work queue entry {id} cancelled.")
+}
+
+/// Why an entry is not withdrawn.
+pub fn entry_not_found(id: i64) -> String {
+    format!("Work queue entry {id} not found.")
+}
+
+/// Why an entry is not withdrawn.
+pub fn entry_not_cancelled(id: i64, status: &str) -> String {
+    format!("Cannot cancel entry {id} with status '{status}'.")
+}
+
+/// What withdrawing entries came to.
+pub fn entries_cancelled(cancelled: i64, named: usize) -> String {
+    format!("{cancelled} of {named} work queue entry(s) cancelled.")
+}
+
+/// Why nothing is queued.
+pub const TRAIN_NAME_REQUIRED: &str = "TrainName is required.";
+
+/// Why nothing is queued.
+pub fn no_such_train(name: &str) -> String {
+    format!("Unknown train: {name}. Use operations.getTrains to list registered trains.")
+}
+
+/// Why nothing is queued: the input is no JSON.
+pub fn invalid_input(problem: &str) -> String {
+    format!("Invalid InputJson: {problem}")
+}
+
+/// Why nothing is queued: the input does not fit the train.
+pub fn input_failed(problem: &str) -> String {
+    format!("The train input failed validation. {problem}")
+}
+
+/// Why nothing is queued.
+pub fn enqueue_refused(problem: &str) -> String {
+    format!("The enqueue was refused: {problem}")
+}
+
+/// That an entry was queued.
+pub fn entry_created(id: i64) -> String {
+    format!("Work queue entry {id} created.")
+}
+
+/// Why a note is not taken.
+pub fn note_too_long(length: usize) -> String {
+    format!("The note is {length} characters; it may be at most 1000 characters.")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +160,26 @@ mod tests {
     #[test]
     fn a_dead_letter_says_how_often_it_failed() {
         assert_eq!(retries_exceeded(4, 3), "Max retries exceeded: (4) failures > (3) max retries");
+    }
+
+    /// L8: a requeue says how many it resolved, folded and skipped, and leaves out what is none.
+    #[test]
+    fn a_requeue_of_many_says_what_became_of_them() {
+        let cases = [
+            ((0, 0, 0), "0 dead letter(s) requeued."),
+            ((3, 0, 0), "3 dead letter(s) requeued."),
+            (
+                (3, 1, 2),
+                "3 dead letter(s) requeued; 1 folded into another dead letter's entry for the same manifest; 2 skipped \
+                 because their manifest already has a queued entry.",
+            ),
+            (
+                (0, 0, 1),
+                "0 dead letter(s) requeued; 1 skipped because their manifest already has a queued entry.",
+            ),
+        ];
+        for ((resolved, folded, skipped), expected) in cases {
+            assert_eq!(dead_letters_requeued(resolved, folded, skipped), expected);
+        }
     }
 }

@@ -20,6 +20,15 @@ impl Value {
     }
 }
 
+/// A value that operators see, or that one is there and they do not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// The value as JSON.
+    Plain(String),
+    /// Its type, or its question, is declared sensitive.
+    Sensitive,
+}
+
 /// The type of the value that a routing step leaves in Memory: the track taken, and why the decision was not followed
 /// if it was not.
 pub fn track_taken_type(question_key: &str) -> String {

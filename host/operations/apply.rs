@@ -180,7 +180,7 @@ fn statement<'a>(
     stated: &'a StatedManifest,
     fitted: &'a Fitted,
     group: GroupId,
-    file: &ManifestFile,
+    file: &'a ManifestFile,
 ) -> Statement<'a> {
     let scheduler = &file.scheduler;
     let schedule_type =
@@ -203,7 +203,7 @@ fn statement<'a>(
         input: Some(&fitted.input),
         group,
         schedule,
-        owner: None,
+        owner: file.owner.as_deref(),
         is_enabled: stated.is_enabled,
         max_retries: stated.max_retries,
         default_max_retries: scheduler.default_max_retries.unwrap_or(MAX_RETRIES),

@@ -2,18 +2,26 @@
 //!
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
-//!   in the store, all of it or nothing.
-//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves.
-//! - [`trains`], [`runs`] and [`dead_letters`] read. [`bench`] measures the queue.
+//!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
+//! - [`dead_letters`] lists and resolves. What came of an action is an [`outcome`]; [`batch`] says how much at once.
+//! - [`enqueue`] queues a run of a train. [`manifests`], [`queue`] and [`runs`] list, show, switch and cancel.
+//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists. [`bench`] measures the
+//!   queue.
 
 pub mod apply;
+pub mod batch;
 pub mod bench;
 pub mod component_file;
 pub mod dead_letters;
 pub mod deploy;
 pub mod duration;
+pub mod enqueue;
 pub mod error;
 pub mod manifest_file;
+pub mod manifests;
+pub mod outcome;
+pub mod prune;
+pub mod queue;
 pub mod runs;
 pub mod table;
 pub mod tenants;

@@ -1,15 +1,21 @@
-//! Reading runs. What a train declares sensitive does not leave the store.
+//! Reading and cancelling runs. What a train declares sensitive does not leave the store.
+
+use std::collections::BTreeSet;
 
 use crate::chain::declaration::Train;
 use crate::chain::schema::Types;
 use crate::model::ids::{DecisionId, ManifestId, RunId, TenantId};
+use crate::model::message;
+use crate::model::value::Shown;
+use crate::operations::batch;
 use crate::operations::error::OperationError;
+use crate::operations::outcome::Outcome;
 use crate::operations::trains;
 use crate::store::decisions::{self, Decision};
 use crate::store::junction_runs::{self, Step};
 use crate::store::logs::{self, Line};
 use crate::store::runs::{self, Run, RunFilter};
-use crate::store::{Db, StoreError, TrainState, Tx, components, manifests};
+use crate::store::{Db, StoreError, TrainState, Tx, components, manifests, resolve};
 
 /// The most decisions and log lines of a run that are shown.
 const SHOWN_MAX: u32 = 1_000;
@@ -34,15 +40,6 @@ pub struct Listed {
     pub run: Run,
     /// Its manifest's external id.
     pub manifest: Option<String>,
-}
-
-/// A value that operators see, or that one is there and they do not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
-    /// The value as JSON.
-    Plain(String),
-    /// Its type, or its question, is declared sensitive.
-    Sensitive,
 }
 
 /// All of a run that operators see.
@@ -138,6 +135,54 @@ pub async fn detail(db: &Db, tenant: TenantId, id: RunId) -> Result<Detail, Oper
     })
 }
 
+/// Asks that a run end as cancelled. Its host sees that at the next boundary, or inside a junction that computes.
+///
+/// # Errors
+/// Those of the store.
+pub async fn cancel(db: &Db, tenant: TenantId, id: RunId) -> Result<Outcome, StoreError> {
+    Ok(match flag(db, tenant, &[id]).await? {
+        0 => Outcome::refused(message::run_not_cancellable(id.0)).with_count(0),
+        _ => Outcome::done(message::runs_cancelled(1, 1)).with_id(id.0).with_count(1),
+    })
+}
+
+/// Asks that runs end as cancelled. Those that ended, and ids of none, are passed over.
+///
+/// # Errors
+/// Those of the store.
+pub async fn cancel_batch(db: &Db, tenant: TenantId, ids: &[RunId]) -> Result<Outcome, StoreError> {
+    if let Some(refusal) = batch::refusal(ids.len()) {
+        return Ok(refusal);
+    }
+    let named: BTreeSet<RunId> = ids.iter().copied().collect();
+    let flagged = flag(db, tenant, &named.iter().copied().collect::<Vec<_>>()).await?;
+    Ok(Outcome::done(message::runs_cancelled(flagged, named.len())).with_count(flagged))
+}
+
+/// Flags runs that are pending or in progress, and says how many that were.
+pub(in crate::operations) async fn flag(
+    db: &Db,
+    tenant: TenantId,
+    ids: &[RunId],
+) -> Result<i64, StoreError> {
+    db.write(async |tx| {
+        let mut flagged = 0;
+        let mut of = BTreeSet::new();
+        for id in ids {
+            match runs::request_cancel(tx, tenant, *id).await {
+                Ok(()) => flagged += 1,
+                Err(StoreError::WrongState { .. } | StoreError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            of.extend(runs::detail(tx, tenant, *id).await?.manifest_id);
+        }
+        // A parked run ends at once, and then its manifest waits for nothing any more.
+        resolve::free(tx, tenant, of).await?;
+        Ok(flagged)
+    })
+    .await
+}
+
 async fn name_of(
     tx: &mut Tx<'_>,
     tenant: TenantId,
@@ -152,17 +197,29 @@ async fn name_of(
 }
 
 /// What a run's train declares sensitive. Of a train that is not known, everything is.
-struct Secrecy {
+pub(in crate::operations) struct Secrecy {
     train: Option<Train>,
     types: Option<Types>,
 }
 
 impl Secrecy {
     async fn of(tx: &mut Tx<'_>, tenant: TenantId, run: &Run) -> Result<Self, OperationError> {
-        let stored = match run.component_version_id {
-            Some(version) => components::train_of_version(tx, tenant, version, &run.name).await,
-            None => components::active_train(tx, tenant, &run.name).await,
+        let Some(version) = run.component_version_id else {
+            return Self::of_train(tx, tenant, &run.name).await;
         };
+        Self::declared(components::train_of_version(tx, tenant, version, &run.name).await)
+    }
+
+    /// What a train declares that new runs use.
+    pub(in crate::operations) async fn of_train(
+        tx: &mut Tx<'_>,
+        tenant: TenantId,
+        name: &str,
+    ) -> Result<Self, OperationError> {
+        Self::declared(components::active_train(tx, tenant, name).await)
+    }
+
+    fn declared(stored: Result<components::Train, StoreError>) -> Result<Self, OperationError> {
         let train = match stored {
             Ok(stored) => Some(trains::declared(&stored)?),
             Err(StoreError::NotFound { .. }) => None,
@@ -172,11 +229,9 @@ impl Secrecy {
         Ok(Self { train, types })
     }
 
-    fn value(&self, type_name: Option<&str>, text: String) -> Shown {
+    pub(in crate::operations) fn value(&self, type_name: Option<&str>, text: String) -> Shown {
         match (&self.types, type_name) {
-            (Some(types), Some(name)) if types.contains(name) && !types.is_sensitive(name) => {
-                Shown::Plain(text)
-            }
+            (Some(types), Some(name)) => types.shown(name, text),
             _ => Shown::Sensitive,
         }
     }

@@ -106,42 +106,36 @@ pub async fn list(
         .fetch_all(c))
 }
 
+/// The same, of one manifest.
+pub async fn list_of_manifest(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    manifest: ManifestId,
+    status: Option<DeadLetterStatus>,
+    before: Option<DeadLetterId>,
+    limit: u32,
+) -> Result<Vec<DeadLetter>, StoreError> {
+    let sql = concat!(
+        "SELECT ",
+        columns!(),
+        " FROM dead_letter WHERE tenant_id = $1 AND manifest_id = $5 AND id < $3
+            AND (CAST($2 AS TEXT) IS NULL OR status = $2)
+        ORDER BY id DESC LIMIT $4"
+    );
+    on!(tx, |c| sqlx::query_as(sql)
+        .bind(tenant)
+        .bind(status)
+        .bind(before.unwrap_or(DeadLetterId(i64::MAX)))
+        .bind(i64::from(limit))
+        .bind(manifest)
+        .fetch_all(c))
+}
+
 /// How many dead letters of a tenant await somebody.
 pub async fn count_awaiting(tx: &mut Tx<'_>, tenant: TenantId) -> Result<i64, StoreError> {
     let sql = "SELECT COUNT(*) FROM dead_letter WHERE tenant_id = $1
         AND status = 'awaiting_intervention'";
     on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).fetch_one(c))
-}
-
-/// A manifest whose dead letters await somebody.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaiting {
-    /// The manifest.
-    pub manifest_id: ManifestId,
-    /// Its newest dead letter that awaits: the one that carries the entry when they are requeued.
-    pub newest: DeadLetterId,
-    /// How many there are.
-    pub count: i64,
-    /// The entry the manifest has queued: then its dead letters stay.
-    pub queued: Option<EntryId>,
-}
-
-row!(Awaiting { manifest_id, newest, count, queued });
-
-/// A tenant's manifests with dead letters that await somebody, with ids after `after`, by id.
-pub async fn awaiting_by_manifest(
-    tx: &mut Tx<'_>,
-    tenant: TenantId,
-    after: ManifestId,
-    limit: u32,
-) -> Result<Vec<Awaiting>, StoreError> {
-    let sql = "SELECT d.manifest_id, MAX(d.id) AS newest, COUNT(*) AS count,
-            (SELECT w.id FROM work_queue w WHERE w.manifest_id = d.manifest_id
-            AND w.status = 'queued') AS queued
-        FROM dead_letter d
-        WHERE d.tenant_id = $1 AND d.status = 'awaiting_intervention' AND d.manifest_id > $2
-        GROUP BY d.manifest_id ORDER BY d.manifest_id LIMIT $3";
-    on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(after).bind(i64::from(limit)).fetch_all(c))
 }
 
 /// Resolves one dead letter as requeued in an entry.
@@ -168,33 +162,6 @@ pub async fn resolve_as_retried(
             .bind(format!("Re-queued (WorkQueue {entry})"))
     )?;
     resolved(tx, tenant, dead_letter, rows).await
-}
-
-/// Resolves every awaiting dead letter of a manifest as requeued in the entry that the newest of them carries, and says
-/// how many that were.
-pub async fn fold(
-    tx: &mut Tx<'_>,
-    tenant: TenantId,
-    manifest: ManifestId,
-    carrier: DeadLetterId,
-    entry: EntryId,
-) -> Result<u64, StoreError> {
-    let now = tx.now().await?;
-    let sql = "UPDATE dead_letter SET status = 'retried', resolved_at = $3, work_queue_id = $4,
-            resolution_note = CASE WHEN id = $5 THEN $6 ELSE $7 END
-        WHERE tenant_id = $1 AND manifest_id = $2 AND status = 'awaiting_intervention'
-        AND id <= $5";
-    execute!(
-        tx,
-        sqlx::query(sql)
-            .bind(tenant)
-            .bind(manifest)
-            .bind(now)
-            .bind(entry)
-            .bind(carrier)
-            .bind(format!("Re-queued (WorkQueue {entry})"))
-            .bind(format!("Re-queued with dead letter {carrier} (WorkQueue {entry})"))
-    )
 }
 
 /// Resolves one dead letter as acknowledged.
@@ -230,28 +197,6 @@ async fn resolved(
         id: dead_letter.to_string(),
         expected: "awaiting intervention",
     })
-}
-
-/// Acknowledges a page of a tenant's awaiting dead letters with ids up to `up_to`, and says how many that were: 0 when
-/// there are no more.
-pub async fn acknowledge_page(
-    tx: &mut Tx<'_>,
-    tenant: TenantId,
-    up_to: DeadLetterId,
-    note: &str,
-    limit: u32,
-) -> Result<u64, StoreError> {
-    let now = tx.now().await?;
-    let sql = "UPDATE dead_letter SET status = 'acknowledged', resolved_at = $3,
-        resolution_note = $4
-        WHERE id IN (SELECT id FROM dead_letter WHERE tenant_id = $1
-        AND status = 'awaiting_intervention' AND id <= $2
-            ORDER BY manifest_id, id LIMIT $5)
-            AND status = 'awaiting_intervention'";
-    execute!(
-        tx,
-        sqlx::query(sql).bind(tenant).bind(up_to).bind(now).bind(note).bind(i64::from(limit))
-    )
 }
 
 /// Deletes dead letters resolved before an instant, but none whose entry is still queued. Gives how many.

@@ -31,6 +31,27 @@ pub enum StoreError {
         /// What the driver says.
         source: Box<sqlx::Error>,
     },
+    /// The file cannot be opened.
+    #[error("cannot open {place}: {problem}")]
+    NotOpened {
+        /// Where.
+        place: Place,
+        /// Why, and what to do.
+        problem: &'static str,
+    },
+    /// The file is a database of something else.
+    #[error(
+        "{0} belongs to another program: its tables are not those of trax; choose another file"
+    )]
+    Foreign(Place),
+    /// The operating system does not let the file be read or written on.
+    #[error("failed to read or write {place}; check its disk, and the limit on the size of files")]
+    Disk {
+        /// Where.
+        place: Place,
+        /// What the driver says.
+        source: Box<sqlx::Error>,
+    },
     /// The database may be read but not written.
     #[error("{0} is read-only; make it writable for this user, or choose another")]
     ReadOnly(Place),
@@ -167,6 +188,12 @@ impl Place {
         match cause {
             Cause::Unreachable => StoreError::Unreachable { place, source: Box::new(source) },
             Cause::Refused => StoreError::Refused { place, source: Box::new(source) },
+            Cause::NotOpened => StoreError::NotOpened {
+                place,
+                problem: "this user may not read or write the file or its folder; change their permissions, or choose \
+                          another",
+            },
+            Cause::Disk => StoreError::Disk { place, source: Box::new(source) },
             Cause::ReadOnly => StoreError::ReadOnly(place),
             Cause::Damaged => StoreError::Damaged(place),
             Cause::Full => StoreError::Full(place),
@@ -187,6 +214,8 @@ impl fmt::Display for Place {
 enum Cause {
     Unreachable,
     Refused,
+    NotOpened,
+    Disk,
     ReadOnly,
     Damaged,
     Full,
@@ -214,7 +243,8 @@ fn cause(code: &str) -> Cause {
         Ok(8) => Cause::ReadOnly,
         Ok(11 | 26) => Cause::Damaged,
         Ok(13) => Cause::Full,
-        Ok(14) => Cause::Unreachable,
+        Ok(10) => Cause::Disk,
+        Ok(14) => Cause::NotOpened,
         _ => Cause::Other,
     }
 }
@@ -240,7 +270,8 @@ mod tests {
             ("11", Cause::Damaged),
             ("26", Cause::Damaged),
             ("13", Cause::Full),
-            ("14", Cause::Unreachable),
+            ("14", Cause::NotOpened),
+            ("778", Cause::Disk),
             ("2067", Cause::Other),
             ("", Cause::Other),
         ];

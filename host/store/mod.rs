@@ -4,10 +4,11 @@
 //! belongs to a tenant; what an operator names by id is looked up with the tenant's id beside it. Every write of a run
 //! carries its claim, and a claim that was lost writes nothing. Instants come from [`Tx::now`], never from the host.
 //!
-//! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`]
-//! and [`manifests`]; [`hosts`]; [`queue`], [`enqueue_many`], [`capacity`], [`claim`] with `subjects`, [`dispatch`];
-//! [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`];
-//! [`dead_letters`]; [`statistics`]; and [`wakeups`], which only make things happen sooner.
+//! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`],
+//! [`manifests`] and their [`orphans`]; [`hosts`]; [`queue`], [`enqueue_many`], [`capacity`], [`claim`] with
+//! `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`],
+//! [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them; [`statistics`]; and
+//! [`wakeups`], which only make things happen sooner.
 
 pub mod capacity;
 pub mod checkpoints;
@@ -22,8 +23,10 @@ pub mod hosts;
 pub mod junction_runs;
 pub mod logs;
 pub mod manifests;
+pub mod orphans;
 pub mod parked;
 pub mod queue;
+pub mod resolve;
 pub mod runs;
 pub mod statistics;
 pub mod tenants;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 
 use super::db::{Db, Faults, Pools};
 use super::error::{Place, StoreError};
@@ -60,9 +62,7 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Db, StoreError> {
     } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         open_postgres(url, options).await?
     } else {
-        // The text before the colon only: the rest may hold a password.
-        let scheme = url.split_once(':').map_or("a URL without a scheme", |(scheme, _)| scheme);
-        return Err(StoreError::Url(format!("'{scheme}' is no store this trax knows")));
+        return Err(StoreError::Url(unknown(url)));
     };
     if options.is_migrating {
         migrate::migrate(&db).await?;
@@ -70,6 +70,20 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Db, StoreError> {
         migrate::check(&db).await?;
     }
     Ok(db)
+}
+
+/// What is wrong with a URL of no store. Of its text only what may be a scheme is told: the rest may hold a password.
+fn unknown(url: &str) -> String {
+    let is_scheme = |text: &&str| {
+        (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    match url.split_once(':').map(|(scheme, _)| scheme).filter(is_scheme) {
+        Some(scheme @ ("postgres" | "postgresql")) => {
+            format!("'{scheme}:' is to be followed by '//'")
+        }
+        Some(scheme) => format!("'{scheme}' is no store this trax knows"),
+        None => "the URL of the database does not say which store it is".to_owned(),
+    }
 }
 
 async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError> {
@@ -87,12 +101,14 @@ async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError
         return Err(StoreError::Url("the path of the SQLite file is missing".to_owned()));
     }
     let place = Place::file(path);
+    let is_made = options.is_migrating && !is_read_only;
     let connect = sqlite_options(options)
         .filename(Path::new(path))
-        .create_if_missing(!is_read_only)
+        .create_if_missing(is_made)
         .read_only(is_read_only);
+    refuse(Path::new(path), &connect, &place).await?;
     // The journal's mode is kept in the file; changing it needs the right to write.
-    let connect = if is_read_only { connect } else { connect.journal_mode(SqliteJournalMode::Wal) };
+    let connect = if is_made { connect.journal_mode(SqliteJournalMode::Wal) } else { connect };
     let pool = |connections| {
         SqlitePoolOptions::new().max_connections(connections).acquire_timeout(options.wait_max)
     };
@@ -103,6 +119,39 @@ async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError
         .await
         .map_err(error)?;
     Ok(Db::new(Pools::Sqlite { writer, readers }, place, options))
+}
+
+/// Refuses a file that cannot be one of trax, before anything of it is changed.
+async fn refuse(
+    path: &Path,
+    connect: &SqliteConnectOptions,
+    place: &Place,
+) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let problem = if path.is_dir() {
+        Some("it is a folder; name a file")
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        Some("its folder does not exist; make it, or choose another path")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        return Err(StoreError::NotOpened { place: place.clone(), problem });
+    }
+    // An empty file is as good as none.
+    if path.metadata().is_ok_and(|file| file.len() > 0) {
+        let error = |source| place.error(source);
+        let mut connection = SqliteConnection::connect_with(connect).await.map_err(error)?;
+        let sql = "SELECT COUNT(*) > 0 AND SUM(name = 'trax_migration') = 0
+            FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+        let is_foreign: bool =
+            sqlx::query_scalar(sql).fetch_one(&mut connection).await.map_err(error)?;
+        connection.close().await.map_err(error)?;
+        if is_foreign {
+            return Err(StoreError::Foreign(place.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// One connection for everything, kept for ever: the database is gone with it.
@@ -138,7 +187,13 @@ fn sqlite_options(options: &OpenOptions) -> SqliteConnectOptions {
 async fn open_postgres(url: &str, options: &OpenOptions) -> Result<Db, StoreError> {
     // The parser's error is left out: it may quote the URL, and with it the password.
     let connect = PgConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Url("the Postgres URL cannot be read".to_owned()))?
+        .map_err(|_| {
+            StoreError::Url(
+                "the Postgres URL cannot be read: check its port and options, and write '@', '/', '#' and '%' in a \
+                 password as '%40', '%2F', '%23' and '%25'"
+                    .to_owned(),
+            )
+        })?
         .application_name("trax")
         .options([
             ("search_path", "trax"),

@@ -245,6 +245,15 @@ async fn in_the_way(
     found.ok_or_else(|| StoreError::NotFound { what: "tenant", id: new.tenant.to_string() })
 }
 
+/// The entry that a manifest has queued.
+pub async fn queued_of(
+    tx: &mut Tx<'_>,
+    manifest: ManifestId,
+) -> Result<Option<EntryId>, StoreError> {
+    let sql = "SELECT id FROM work_queue WHERE manifest_id = $1 AND status = 'queued'";
+    on!(tx, |c| sqlx::query_scalar(sql).bind(manifest).fetch_optional(c))
+}
+
 /// What a trigger of a manifest did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Triggered {

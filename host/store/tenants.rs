@@ -107,6 +107,16 @@ pub async fn of_name(tx: &mut Tx<'_>, name: &str) -> Result<TenantId, StoreError
     id.ok_or_else(|| none(format!("'{name}'")))
 }
 
+/// The name of a tenant.
+///
+/// # Errors
+/// [`StoreError::NotFound`] when there is none of that id.
+pub async fn name_of(tx: &mut Tx<'_>, tenant: TenantId) -> Result<String, StoreError> {
+    let sql = "SELECT name FROM tenant WHERE id = $1";
+    let name = on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).fetch_optional(c))?;
+    name.ok_or_else(|| StoreError::NotFound { what: "tenant", id: tenant.to_string() })
+}
+
 /// Every tenant, by id.
 pub async fn list(tx: &mut Tx<'_>) -> Result<Vec<Tenant>, StoreError> {
     let sql = concat!("SELECT ", columns!(), " FROM tenant ORDER BY id");

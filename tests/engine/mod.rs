@@ -3,6 +3,7 @@
 #[macro_use]
 mod world;
 
+mod dead_letters;
 mod dispatcher;
 mod hand_over;
 mod recovery;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trax::model::ids::ManifestId;
 use trax::store::manifests::Setting;
 use trax::store::queue::NewEntry;
-use trax::store::runs;
+use trax::store::{runs, tenants};
 
 use crate::engine::world::{TestHost, World, queued};
 
@@ -139,7 +139,21 @@ async fn a_guests_own_time_out_is_a_failure(w: Arc<World>) {
     assert_eq!(queued(&host.manage().await), ["retry 1 +300"]);
 }
 
+async fn a_run_knows_its_tenant(w: Arc<World>) {
+    let acme = w.store.write(async |tx| tenants::add(tx, "acme").await).await;
+    w.of_tenant(acme).deploy("probe").await;
+    let mut host = w.host("one").await;
+    let input = r#"{"acts":{"Act":["info"]}}"#;
+    w.store.enqueue(&NewEntry { input: Some(input), ..NewEntry::new(acme, "probe") }).await;
+
+    host.pass().await;
+
+    let output = w.store.rows("SELECT output FROM metadata_payload").await.remove(0);
+    assert!(output.contains("info: tenant=acme train=probe"), "{output}");
+}
+
 engine_cases!(
+    a_run_knows_its_tenant,
     recovery_is_for_manifests,
     a_success_stops_the_delay,
     a_delay_follows_a_counted_failure_only,

@@ -78,6 +78,13 @@ pub(crate) struct TestHost {
 }
 
 impl World {
+    /// The same store, as another tenant sees it.
+    pub(crate) fn of_tenant(&self, tenant: TenantId) -> Self {
+        let StoreWorld { db, url, .. } = &self.store;
+        let store = StoreWorld { db: db.clone(), tenant, url: url.clone() };
+        Self { store, hosts: Mutex::default() }
+    }
+
     /// A host that the store knows, with other settings than the default.
     pub(crate) async fn host_with(
         &self,

@@ -7,6 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Members of this role, which there is not yet, have to give a password.
+pub(crate) const PASSWORD_ROLE: &str = "with_password";
+
 /// Starts a cluster of the superuser `trax`, on a Unix socket in its folder, and the watcher that stops and removes it
 /// when the process that it is for is gone.
 pub(crate) fn start(folder: &Path, process: u32, settings: &str) {
@@ -29,6 +32,11 @@ pub(crate) fn start(folder: &Path, process: u32, settings: &str) {
     let mut initdb = program("initdb");
     initdb.args(["--username=trax", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
     succeed(initdb.arg("--no-sync").arg(&data));
+    // The first line that fits counts.
+    let rules = data.join("pg_hba.conf");
+    let trusting = fs::read_to_string(&rules).expect("it was just made");
+    let demanding = format!("local all +{PASSWORD_ROLE} scram-sha-256\n{trusting}");
+    fs::write(rules, demanding).expect("it was just made");
     let settings =
         format!("-c listen_addresses= -c unix_socket_directories={} {settings}", folder.display());
     let mut pg_ctl = program("pg_ctl");
@@ -75,7 +83,7 @@ fn binaries() -> PathBuf {
 }
 
 /// Who the server runs as, when this process is root.
-fn user() -> Option<(u32, u32)> {
+pub(crate) fn user() -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }

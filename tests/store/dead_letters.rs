@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use trax::model::ids::{DeadLetterId, ManifestId};
 use trax::store::dead_letters::{
-    acknowledge, acknowledge_page, add, awaiting_by_manifest, count_awaiting, detail, fold, list,
-    purge, resolve_as_retried,
+    acknowledge, add, count_awaiting, detail, list, list_of_manifest, purge, resolve_as_retried,
 };
-use trax::store::queue::NewEntry;
+use trax::store::queue::{NewEntry, queued_of};
+use trax::store::resolve::{
+    Requeued, Which, acknowledge_page, awaiting_manifests, count, newest, preview, requeue,
+};
 use trax::store::{DeadLetterStatus, StoreError, tenants};
 
 use super::world::World;
@@ -46,46 +48,53 @@ async fn a_dead_letter_is_resolved_once(w: World) {
     }
 }
 
-/// L6: the dead letters of one manifest fold into the entry that the newest carries; later ones stay.
+/// L6: the dead letters of one manifest fold into the entry that the newest carries.
 async fn dead_letters_of_a_manifest_fold_into_one_entry(w: World) {
     let [a, b] = [w.manifest("a").await, w.manifest("b").await];
     let [one, two] = [dead_letter(&w, a).await, dead_letter(&w, a).await];
-    let three = dead_letter(&w, b).await;
-    let queued = w.entry(Some(b)).await;
-    let page = w.read(async |tx| awaiting_by_manifest(tx, w.tenant, ManifestId(0), 10).await).await;
-    let facts: Vec<_> = page.iter().map(|m| (m.manifest_id, m.newest, m.count, m.queued)).collect();
-    assert_eq!(facts, [(a, two, 2, None), (b, three, 1, Some(queued))]);
+    dead_letter(&w, b).await;
+    w.entry(Some(b)).await;
+    let page = w.read(async |tx| awaiting_manifests(tx, w.tenant, ManifestId(0), 10).await).await;
+    assert_eq!(page, [a, b]);
+    let first = w.read(async |tx| awaiting_manifests(tx, w.tenant, a, 1).await).await;
+    assert_eq!(first, [b]);
 
-    let new =
-        NewEntry { manifest: Some(a), dead_letter: Some(two), ..NewEntry::new(w.tenant, "train") };
-    let entry = w.enqueue(&new).await;
-    let later = dead_letter(&w, a).await;
-    assert_eq!(w.write(async |tx| fold(tx, w.tenant, a, two, entry).await).await, 2);
+    let seen = w.read(async |tx| preview(tx, w.tenant, Which::Of(&page)).await).await;
+    let done = w.write(async |tx| requeue(tx, w.tenant, Which::Of(&page)).await).await;
 
+    assert_eq!(done, Requeued { resolved: 2, folded: 1, skipped: 1 });
+    assert_eq!(seen, done);
+    let entry = w.read(async |tx| queued_of(tx, a).await).await.unwrap();
     let note = async |id| w.read(async |tx| detail(tx, w.tenant, id).await).await.resolution_note;
     assert_eq!(
         note(one).await,
         Some(format!("Re-queued with dead letter {two} (WorkQueue {entry})"))
     );
     assert_eq!(note(two).await, Some(format!("Re-queued (WorkQueue {entry})")));
-    assert_eq!(note(later).await, None);
-    assert_eq!(w.read(async |tx| count_awaiting(tx, w.tenant).await).await, 2);
-    let next = w.read(async |tx| awaiting_by_manifest(tx, w.tenant, a, 10).await).await;
-    assert_eq!(next.len(), 1);
+    assert_eq!(w.read(async |tx| count_awaiting(tx, w.tenant).await).await, 1);
+    assert_eq!(w.read(async |tx| count(tx, w.tenant, Which::Of(&page)).await).await, 1);
+    let of_a = w.read(async |tx| list_of_manifest(tx, w.tenant, a, None, Some(two), 9).await).await;
+    assert_eq!(of_a.iter().map(|d| d.id).collect::<Vec<_>>(), [one]);
 }
 
-/// L9: acknowledging all goes by pages, up to what there was when it began.
+/// L9: acknowledging all goes by pages of ids, up to what there was when it began.
 async fn acknowledging_all_goes_by_pages(w: World) {
     let manifest = w.manifest("nightly").await;
-    let mut last = DeadLetterId(0);
     for _ in 0..5 {
-        last = dead_letter(&w, manifest).await;
+        dead_letter(&w, manifest).await;
     }
+    let last = w.read(async |tx| newest(tx, w.tenant).await).await.unwrap();
     let arrived = dead_letter(&w, manifest).await;
-    let page =
-        async || w.write(async |tx| acknowledge_page(tx, w.tenant, last, "seen", 3).await).await;
+    let page = async |after| {
+        let note = Some("seen");
+        w.write(async |tx| acknowledge_page(tx, w.tenant, after, last, note, 3).await).await
+    };
 
-    assert_eq!([page().await, page().await, page().await], [3, 2, 0]);
+    let first = page(DeadLetterId(0)).await.unwrap();
+    let second = page(first.last).await.unwrap();
+
+    assert_eq!((first.count, second.count, second.last), (3, 2, last));
+    assert_eq!(page(second.last).await, None);
     let awaiting = Some(DeadLetterStatus::AwaitingIntervention);
     let left = w.read(async |tx| list(tx, w.tenant, awaiting, None, 10).await).await;
     assert_eq!(left.iter().map(|d| d.id).collect::<Vec<_>>(), [arrived]);

@@ -11,6 +11,7 @@ mod hosts;
 mod limits;
 mod manifests;
 mod open;
+mod orphans;
 mod parked;
 pub(crate) mod plans;
 mod queue;

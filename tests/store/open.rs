@@ -44,9 +44,25 @@ fn what_cannot_be_opened_is_told_with_what_where_and_what_to_do() {
             (
                 format!("sqlite:{}", path("no/such/folder")),
                 format!(
-                    "cannot reach the SQLite file '{}'; check that it runs and that the URL is right",
+                    "cannot open the SQLite file '{}': its folder does not exist; make it, or choose another path",
                     path("no/such/folder")
                 ),
+            ),
+            (
+                format!("sqlite:{}", folder.path().display()),
+                format!("cannot open the SQLite file '{}': it is a folder; name a file", folder.path().display()),
+            ),
+            (
+                "bob.secret@db:5432/x".to_owned(),
+                "the URL of the database does not say which store it is; give `sqlite:path/to/file`, \
+                 `sqlite::memory:` or `postgres://user@host/database`"
+                    .to_owned(),
+            ),
+            (
+                "postgres:bob:secret@db/x".to_owned(),
+                "'postgres:' is to be followed by '//'; give `sqlite:path/to/file`, `sqlite::memory:` or \
+                 `postgres://user@host/database`"
+                    .to_owned(),
             ),
             (
                 "postgres://bob:secret@127.0.0.1:1/x".to_owned(),

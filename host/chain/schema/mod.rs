@@ -44,7 +44,7 @@ use sha2::{Digest, Sha256};
 
 use crate::chain::declaration::TypeShape;
 use crate::model::json::{Json, Problem};
-use crate::model::value::Value;
+use crate::model::value::{Shown, Value};
 
 pub use fault::{MISMATCHES_MAX, Mismatch, TypeFault, ValueFault};
 
@@ -97,6 +97,15 @@ impl Types {
     /// Whether the type, or a type that its schema reaches, is declared sensitive. A type that is not declared is not.
     pub fn is_sensitive(&self, name: &str) -> bool {
         self.find(name).is_some_and(|found| found.is_sensitive)
+    }
+
+    /// What operators see of a value: nothing unless its type is declared, and not as sensitive.
+    pub fn shown(&self, type_name: &str, json: impl Into<String>) -> Shown {
+        if self.contains(type_name) && !self.is_sensitive(type_name) {
+            Shown::Plain(json.into())
+        } else {
+            Shown::Sensitive
+        }
     }
 
     /// The value that a JSON text stands for, in canonical form, when it fits the type.

@@ -65,6 +65,8 @@ const GROUP_KEYS: [&str; 4] = ["name", "max_active_jobs", "priority", "enabled"]
 /// What a file states.
 #[derive(Debug, Clone)]
 pub struct ManifestFile {
+    /// Which application states it: only that one removes what is no longer stated. No file says so itself.
+    pub owner: Option<String>,
     /// The file.
     pub path: PathBuf,
     /// Its text, for the lines of faults.
@@ -157,7 +159,7 @@ fn parse(path: &Path, text: String) -> Result<ManifestFile, OperationError> {
     }
     let (scheduler, groups, manifests) = read;
     drop(document);
-    Ok(ManifestFile { path: path.to_owned(), text, scheduler, groups, manifests })
+    Ok(ManifestFile { owner: None, path: path.to_owned(), text, scheduler, groups, manifests })
 }
 
 fn read_document(

@@ -92,6 +92,23 @@ impl Default for Scheduler {
 }
 
 impl Scheduler {
+    /// The options stated that hold for the host that runs, and are nothing that is stored with manifests.
+    pub fn host_options(&self) -> Vec<&'static str> {
+        let stated = [
+            ("manifest_manager_polling_interval", self.manifest_manager_polling_interval.is_some()),
+            ("job_dispatcher_polling_interval", self.job_dispatcher_polling_interval.is_some()),
+            ("worker_count", self.worker_count.is_some()),
+            ("max_active_jobs", self.max_active_jobs != Setting::Keep),
+            ("default_job_timeout", self.default_job_timeout.is_some()),
+            ("shutdown_timeout", self.shutdown_timeout.is_some()),
+            ("failure_count_window", self.failure_count_window.is_some()),
+            ("retry_delay", self.retry_delay.is_some()),
+            ("retry_backoff_multiplier", self.retry_backoff_multiplier.is_some()),
+            ("max_retry_delay", self.max_retry_delay.is_some()),
+        ];
+        stated.into_iter().filter(|(_, is_stated)| *is_stated).map(|(name, _)| name).collect()
+    }
+
     pub(super) fn read<'t>(table: &'t DeTable<'t>, place: Place, faults: &mut Faults<'_>) -> Self {
         let section = Section::new(table, place, "scheduler", &KEYS, faults);
         let polling = SECOND..=THIRTY_DAYS;

@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_macro_with_a_module_for_each_database_lists_functions() {
-        let text = "macro_rules! both {\n    () => {\n        mod sqlite {\n        }\n\n        mod postgres {\n        }\n    };\n}\n\n\
+        let text = "macro_rules! both {\n    () => {\n        mod sqlite {}\n\n        mod postgres {}\n    };\n}\n\n\
                     macro_rules! other {\n    () => {};\n}\nmod sqlite {}\nmod postgres {}\n";
         assert_eq!(list_macros(text).collect::<Vec<_>>(), ["both"]);
 

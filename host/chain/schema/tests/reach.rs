@@ -23,6 +23,9 @@ fn a_type_is_sensitive_when_it_reaches_one() {
         ("Unknown", false),
     ] {
         assert_eq!(types.is_sensitive(name), expected, "{name}");
+        let is_shown = !expected && name != "Unknown";
+        let shown = if is_shown { Shown::Plain("1".to_owned()) } else { Shown::Sensitive };
+        assert_eq!(types.shown(name, "1"), shown, "{name}");
     }
 }
 
