@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::chain::Chain;
@@ -22,7 +21,7 @@ use crate::engine::journal::{Event, Journal};
 use crate::guest::GuestError;
 use crate::guest::call::{RawValue, Session};
 use crate::guest::component::Component;
-use crate::guest::context::{BoxFuture, CallContext, Progress, RunInfo};
+use crate::guest::context::{BoxFuture, CallContext, Progress, RunInfo, Visit};
 use crate::guest::outcome::Ended;
 use crate::guest::run_log::RunLog;
 use crate::model::answer::Answer;
@@ -83,8 +82,14 @@ impl JobRunner {
             journal: Arc::clone(&self.journal),
             hasher: self.hasher.clone(),
         });
-        let input_hash = hex::encode(Sha256::digest(input.json.as_bytes()));
-        let drive = Drive { runner: self, asker, input_hash, hand_over };
+        let drive = Drive {
+            asker,
+            run: Arc::new(self.run.clone()),
+            input: Arc::clone(&input.json),
+            step_cancel: self.cancel.child_token(),
+            runner: self,
+            hand_over,
+        };
         match drive.to_end(&mut walk).await {
             Ok(end) => Ok(Driven::Ended(end)),
             // No room is nobody's fault: the run waits, and runs the step again.
@@ -141,7 +146,11 @@ impl From<GuestError> for Halt {
 struct Drive {
     runner: JobRunner,
     asker: Arc<Asker>,
-    input_hash: String,
+    run: Arc<RunInfo>,
+    /// The run's input, as canonical JSON.
+    input: Arc<str>,
+    /// Set when the step that is running has to stop, because the run is asked to stop or has to stop where it is.
+    step_cancel: CancellationToken,
     hand_over: HandOver,
 }
 
@@ -220,7 +229,7 @@ impl Drive {
         }
         let train = &self.runner.chain.train().name;
         let context = self.context(call, &node);
-        let cancel = context.cancel.clone();
+        let cancel = &self.step_cancel;
         let called = {
             let calling = session.run_junction(context, train, &junction, &call.inputs);
             tokio::pin!(calling);
@@ -261,10 +270,6 @@ impl Drive {
 
     fn context(&self, call: &Call, node: &str) -> CallContext {
         let runner = &self.runner;
-        let mut run = runner.run.clone();
-        node.clone_into(&mut run.node_id);
-        run.visit = call.visit;
-        run.idempotency_key = self.idempotency_key(node, call.visit);
         let asker = JunctionAsker {
             asker: Arc::clone(&self.asker),
             node: node.to_owned(),
@@ -273,10 +278,15 @@ impl Drive {
             asked: Mutex::new(BTreeMap::new()),
         };
         CallContext {
-            run: Arc::new(run),
+            run: Arc::clone(&self.run),
+            visit: Visit {
+                node_id: node.to_owned(),
+                visit: call.visit,
+                run_input: Arc::clone(&self.input),
+            },
             limits: runner.limits.clone(),
             log: Arc::clone(&runner.log),
-            cancel: runner.cancel.child_token(),
+            cancel: self.step_cancel.clone(),
             asker: Some(Arc::new(asker)),
             progress: Arc::new(Mutex::new(Progress::default())),
         }
@@ -292,17 +302,6 @@ impl Drive {
 
     fn branch(&self, node: NodeIndex) -> String {
         self.runner.chain.node(node).branch.as_deref().unwrap_or_default().to_owned()
-    }
-
-    /// The same for a visit of a node in every run of an occurrence on the same input.
-    fn idempotency_key(&self, node: &str, visit: u32) -> String {
-        let mut hash = Sha256::new();
-        let visit = visit.to_string();
-        for part in [&*self.runner.run.occurrence_id, &self.input_hash, node, &visit] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part.as_bytes());
-        }
-        hex::encode(hash.finalize())
     }
 
     fn admit(&self, node: &str, raw: Vec<RawValue>) -> Result<Vec<Value>, Failure> {

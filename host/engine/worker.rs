@@ -494,7 +494,6 @@ fn run_info(opened: &Opened, ready: &Ready) -> RunInfo {
         attempt: opened.attempt,
         manifest: opened.manifest.as_ref().map(|manifest| manifest.external_id.clone()),
         scheduled_at: opened.run.scheduled_time.map(Timestamp::as_micros),
-        ..RunInfo::default()
     }
 }
 

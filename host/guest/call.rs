@@ -1,9 +1,13 @@
-//! Calls into a component: each in a task of its own, under limits, with one outcome whatever the guest does.
+//! Calls into a component: each under its limits, with one outcome whatever the guest does.
 
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::{JoinError, JoinHandle};
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
@@ -161,7 +165,7 @@ impl Session {
         let meter = Arc::new(Meter::new(Clock));
         let work =
             work(Arc::clone(&self.component), start, call.clone(), Arc::clone(&meter), request);
-        let finished = supervise(tokio::spawn(work), &call).await?;
+        let finished = supervise(Box::pin(work), &call).await?;
         let ended = match finished {
             Finished::Ran(Ok((live, response))) => {
                 if self.isolation == declaration::Isolation::PerRun {
@@ -280,40 +284,37 @@ enum Finished {
     TookTooLong,
 }
 
-/// Waits for the task, ends it when it is to stop or takes too long, and catches panics of host functions.
+/// Waits for the work, ends it when it is to stop or takes too long, and catches panics of host functions.
+///
+/// A guest that computes gives way at every tick, so the other two are looked at in time.
 async fn supervise(
-    task: JoinHandle<wasmtime::Result<(Live, Response)>>,
+    mut work: Pin<Box<impl Future<Output = wasmtime::Result<(Live, Response)>>>>,
     call: &CallContext,
 ) -> Result<Finished, GuestError> {
-    let mut task = AbortOnDrop(task);
+    let caught = poll_fn(|context| {
+        // What a panic leaves behind is dropped with the work and never looked at.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+            Err(panic) => Poll::Ready(Err(host_fault(&*panic))),
+        }
+    });
     let stopping = async {
         call.cancel.cancelled().await;
         // Twice the grace: a guest that computes is ended by its ticks, which also tell where it was.
         let _ = Clock.timeout(CANCEL_GRACE * 2, std::future::pending::<()>()).await;
     };
-    let joined = tokio::select! {
-        joined = Clock.timeout(call.limits.wall_time, &mut task.0) => joined,
-        () = stopping => return Ok(Finished::Cancelled),
-    };
-    match joined {
-        Ok(Ok(result)) => Ok(Finished::Ran(result)),
-        Ok(Err(error)) => Err(host_fault(error)),
-        Err(_elapsed) => Ok(Finished::TookTooLong),
+    tokio::select! {
+        biased;
+        finished = Clock.timeout(call.limits.wall_time, caught) => match finished {
+            Ok(result) => Ok(Finished::Ran(result?)),
+            Err(_elapsed) => Ok(Finished::TookTooLong),
+        },
+        () = stopping => Ok(Finished::Cancelled),
     }
 }
 
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-fn host_fault(error: JoinError) -> GuestError {
-    let Ok(panic) = error.try_into_panic() else {
-        return GuestError::Host("the runtime is shutting down".to_owned());
-    };
+fn host_fault(panic: &(dyn Any + Send)) -> GuestError {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::guest::run_log::RunLog;
@@ -11,7 +12,7 @@ use crate::model::failure::Failure;
 use crate::model::limits::Limits;
 use crate::model::value::Value;
 
-/// The run and node a junction is called for, as the guest may learn it.
+/// The run a junction is called for, as the guest may learn it.
 #[derive(Debug, Clone, Default)]
 pub struct RunInfo {
     /// The tenant the run belongs to.
@@ -26,16 +27,28 @@ pub struct RunInfo {
     pub component: String,
     /// 1 for the first run of an occurrence.
     pub attempt: u32,
-    /// The node that is running.
-    pub node_id: String,
-    /// How often this node has started in this run, from 0.
-    pub visit: u32,
     /// The manifest that scheduled the run.
     pub manifest: Option<String>,
     /// The instant the run was scheduled for, in microseconds since 1970 UTC.
     pub scheduled_at: Option<i64>,
-    /// Stable for this visit of this node in every run of the occurrence.
-    pub idempotency_key: String,
+}
+
+/// The node a junction is called for.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    /// The node that is running.
+    pub node_id: String,
+    /// How often this node has started in this run, from 0.
+    pub visit: u32,
+    /// The input of the run, as canonical JSON.
+    pub run_input: Arc<str>,
+}
+
+impl Visit {
+    /// No node: for calls outside a run.
+    fn none() -> Self {
+        Self { node_id: String::new(), visit: 0, run_input: Arc::from("") }
+    }
 }
 
 /// How far a junction says it has come.
@@ -62,6 +75,8 @@ pub trait Ask: Send + Sync {
 pub struct CallContext {
     /// Who the call is for.
     pub run: Arc<RunInfo>,
+    /// Where in the run it is.
+    pub visit: Visit,
     /// What it may use.
     pub limits: Limits,
     /// Where its lines go.
@@ -80,12 +95,27 @@ impl CallContext {
         let log = Arc::new(RunLog::new(&limits));
         Self {
             run: Arc::default(),
+            visit: Visit::none(),
             limits,
             log,
             cancel: CancellationToken::new(),
             asker: None,
             progress: Arc::default(),
         }
+    }
+
+    /// The same for this visit of this node in every run of the occurrence on the same input, in hex. Few junctions ask
+    /// for it, so it is computed then.
+    pub(in crate::guest) fn idempotency_key(&self) -> String {
+        let Visit { node_id, visit, run_input } = &self.visit;
+        let input_hash = hex::encode(Sha256::digest(run_input.as_bytes()));
+        let mut hash = Sha256::new();
+        let visit = visit.to_string();
+        for part in [&*self.run.occurrence_id, &input_hash, node_id, &visit] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hex::encode(hash.finalize())
     }
 
     /// Notes how far the junction is.

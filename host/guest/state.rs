@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::task;
 use wasmtime::component::ResourceTable;
-use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
+use wasmtime::{CallHook, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::clock::Clock;
@@ -80,7 +80,9 @@ impl Meter {
     }
 
     fn go_on(&self) {
-        self.since.store(self.now(), Ordering::Relaxed);
+        if self.since.load(Ordering::Relaxed) == 0 {
+            self.since.store(self.now(), Ordering::Relaxed);
+        }
     }
 
     fn pause(&self) {
@@ -184,7 +186,8 @@ impl ResourceLimiter for Limiter {
 
 /// What a store holds.
 pub struct State {
-    wasi: WasiCtx,
+    /// Made when the guest first uses WASI: most never do, and seeding its randomness costs more than a call.
+    wasi: Option<Box<WasiCtx>>,
     table: ResourceTable,
     limiter: Limiter,
     /// What the call was given.
@@ -195,7 +198,9 @@ pub struct State {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+        let call = &self.call;
+        let ctx = self.wasi.get_or_insert_with(|| Box::new(wasi::sealed(call)));
+        WasiCtxView { ctx, table: &mut self.table }
     }
 }
 
@@ -222,15 +227,16 @@ pub fn new_store(
         table_limit: call.limits.table_elements,
         ..Limiter::default()
     };
-    let wasi = wasi::sealed(&call);
-    let mut store = Store::new(engine, State { wasi, table, limiter, call, meter });
+    let mut store = Store::new(engine, State { wasi: None, table, limiter, call, meter });
     store.limiter(|state| &mut state.limiter);
     store.call_hook(|store, hook| {
         let meter = &store.data().meter;
-        if hook.exiting_host() {
-            meter.go_on();
-        } else {
-            meter.pause();
+        match hook {
+            CallHook::CallingWasm | CallHook::ReturningFromHost => meter.go_on(),
+            CallHook::CallingHost => meter.pause(),
+            // Between two calls into the guest the host only copies what it gave or gets: reading the clock for each
+            // would cost more than that.
+            CallHook::ReturningFromWasm => {}
         }
         Ok(())
     });
@@ -251,9 +257,10 @@ pub fn begin_call(store: &mut Store<State>) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// Puts the call's use of fuel and memory on the meter.
+/// Ends the counting of own time, and puts the call's use of fuel and memory on the meter.
 pub fn note_use(store: &Store<State>) {
     let state = store.data();
+    state.meter.pause();
     let left = store.get_fuel().unwrap_or(0);
     note(state, left);
 }

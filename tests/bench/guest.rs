@@ -2,7 +2,8 @@
 //!
 //! - `noop/bare`: wasmtime alone: store, instance, call, drop. `noop/trax`: the same through the guest room, with every
 //!   limit, meter and task. The goal is at most 1.5 times.
-//! - `run/three junctions, one question`: a whole run without a database. The goal is under 70 us.
+//! - `run/three junctions, one question`: a whole run of `support-triage` without a database, answered from a script.
+//!   The goal is under 70 us. `..., asked of its own rules` makes a fourth instance for the decider.
 //! - `verify/1,000 nodes`: from declaration to verified chain. The goal is under 5 ms.
 //! - `workers`: runs per second with one and with two worker threads. The goal is at least 1.6 times.
 //! - `loop stop`: how long after its own-time limit a looping guest is ended while others run. The goal is 100 ms.
@@ -22,6 +23,7 @@ use trax::chain::verify::verify;
 use trax::cli::trace::Trace;
 use trax::decide::state_hash::StateHasher;
 use trax::deciders::rules::RuleDecider;
+use trax::deciders::scripted::ScriptedDecider;
 use trax::deciders::{Decider, Deciders};
 use trax::engine::job_runner::JobRunner;
 use trax::engine::journal::Event;
@@ -43,13 +45,17 @@ use wasmtime::component::Linker;
 /// What makes the probe loop.
 const LOOP: &str = r#"{"acts":{"Act":["loop_forever"]}}"#;
 
+/// The input of `support-triage`.
+const TICKET: &str = include_str!("../../guests/examples/support-triage/ticket.json");
+
 /// The input of the probe's trains that do nothing.
 const TOKEN: &str = r#"{"number":0}"#;
 
 type Outcome = (Result<Vec<WitValue>, WitFailure>,);
 
-fn wasm() -> Vec<u8> {
-    std::fs::read(Path::new("target/guests/probe.wasm")).expect("run `cargo xtask guests` first")
+fn wasm(guest: &str) -> Vec<u8> {
+    let file = Path::new("target/guests").join(guest).with_extension("wasm");
+    std::fs::read(file).expect("run `cargo xtask guests` first")
 }
 
 fn config() -> GuestConfig {
@@ -93,6 +99,14 @@ impl Ready {
         Self { component, chain, deciders: Arc::new(deciders), input }
     }
 
+    /// The same with its questions answered from a script.
+    fn answered(&self, script: &str) -> Self {
+        let script = ScriptedDecider::from_json(script).expect("a script");
+        let mut deciders = Deciders::new(None);
+        deciders.add_in_place_of_all("answers", Decider::Scripted(script));
+        Self { deciders: Arc::new(deciders), ..self.clone() }
+    }
+
     async fn run(&self, limits: Limits) -> End {
         self.run_traced(limits, Arc::new(Trace::default())).await
     }
@@ -121,7 +135,7 @@ fn noop(criterion: &mut Criterion, component: &Arc<Component>) {
 
     let ticked = TickedEngine::start().expect("an engine");
     let compiler = Compiler { program: config().program, limits: CompileLimits::default() };
-    let code = runtime.block_on(compiler.compile(&wasm())).expect("it compiles");
+    let code = runtime.block_on(compiler.compile(&wasm("probe"))).expect("it compiles");
     let bare = load_bare(ticked.get(), &code);
     let mut linker = Linker::<()>::new(ticked.get());
     linker.define_unknown_imports_as_traps(&bare).expect("stubs");
@@ -172,13 +186,22 @@ fn load_bare(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::component::Com
 
 fn whole_run(criterion: &mut Criterion, component: &Arc<Component>) {
     let runtime = one_thread();
-    let ready = Ready::new(component, "probe-three", TOKEN);
-    criterion.bench_function("run/three junctions, one question", |bencher| {
-        bencher.to_async(&runtime).iter(|| async {
-            let end = ready.run(Limits::default()).await;
-            assert!(matches!(end, End::Completed(_)), "{end:?}");
+    let mut group = criterion.benchmark_group("run");
+    let own_rules = Ready::new(component, "support-triage", TICKET);
+    let scripted = own_rules.answered(r#"{"Team": {"choice": "Billing", "confidence": 0.9}}"#);
+    let cases = [
+        ("three junctions, one question", scripted),
+        ("three junctions, one question, asked of its own rules", own_rules),
+    ];
+    for (name, ready) in cases {
+        group.bench_function(name, |bencher| {
+            bencher.to_async(&runtime).iter(|| async {
+                let end = ready.run(Limits::default()).await;
+                assert!(matches!(end, End::Completed(_)), "{end:?}");
+            });
         });
-    });
+    }
+    group.finish();
 }
 
 fn verification(criterion: &mut Criterion, component: &Arc<Component>) {
@@ -279,10 +302,11 @@ fn report(component: &Arc<Component>) {
 fn main() {
     let load = runtime(1);
     let host = GuestHost::start(config()).expect("a guest host");
-    let component = load.block_on(host.load(&wasm())).expect("the probe loads");
+    let component = load.block_on(host.load(&wasm("probe"))).expect("the probe loads");
+    let triage = load.block_on(host.load(&wasm("support-triage"))).expect("the example loads");
     let mut criterion = Criterion::default().configure_from_args();
     noop(&mut criterion, &component);
-    whole_run(&mut criterion, &component);
+    whole_run(&mut criterion, &triage);
     verification(&mut criterion, &component);
     // With a filter only what it names is measured.
     let has_filter = std::env::args().skip(1).any(|argument| !argument.starts_with('-'));

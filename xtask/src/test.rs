@@ -1,5 +1,8 @@
 //! `cargo xtask test`: every test of the project.
 
+use std::env;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
@@ -47,7 +50,19 @@ fn workspace(project: &Project) -> Command {
         eprintln!("cargo-nextest is not installed: running `cargo test`");
         cargo.args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]);
     }
+    // The databases of the tests last for seconds. In memory they do not wait for the disk to keep them.
+    if env::var_os("TMPDIR").is_none() && is_writable(Path::new(IN_MEMORY)) {
+        cargo.env("TMPDIR", IN_MEMORY);
+    }
     cargo
+}
+
+/// Where Linux has files that are kept in memory.
+const IN_MEMORY: &str = "/dev/shm";
+
+fn is_writable(folder: &Path) -> bool {
+    let probe = folder.join(format!("trax-test-{}", std::process::id()));
+    fs::write(&probe, []).and_then(|()| fs::remove_file(&probe)).is_ok()
 }
 
 /// The SDK's tests, with the host's own compiler and a target folder of their own.

@@ -36,6 +36,9 @@ extern crate self as trax_sdk;
 
 #[doc(hidden)]
 pub mod bindings;
+#[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
+#[expect(unsafe_code, reason = "an allocator hands out raw memory")]
+mod heap;
 pub mod json;
 mod shape;
 mod value;

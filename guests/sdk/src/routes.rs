@@ -37,11 +37,11 @@ impl Asking {
 }
 
 macro_rules! deciders {
-    () => {
+    ($($asking:ident).+) => {
         /// This decider answers instead of the train's.
         pub fn decided_by(mut self, decider: &str) -> Self {
             if self.chain.mode.declaring().is_some() {
-                self.asking.decider = Some(decider.to_owned());
+                self.$($asking).+.decider = Some(decider.to_owned());
             }
             self
         }
@@ -49,7 +49,7 @@ macro_rules! deciders {
         /// This decider is asked the same; its answer is recorded and never acted on.
         pub fn shadow(mut self, decider: &str) -> Self {
             if self.chain.mode.declaring().is_some() {
-                self.asking.shadows.push(decider.to_owned());
+                self.$($asking).+.shadows.push(decider.to_owned());
             }
             self
         }
@@ -57,18 +57,18 @@ macro_rules! deciders {
         /// How long the run waits for shadows: 5 seconds unless said otherwise.
         pub fn wait_for_shadows(mut self, wait: Duration) -> Self {
             let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            self.asking.wait_for_shadows_ms = Some(milliseconds);
+            self.$($asking).+.wait_for_shadows_ms = Some(milliseconds);
             self
         }
     };
 }
 
 macro_rules! asking_step {
-    () => {
+    ($($asking:ident).+) => {
         /// Asks the question here, about an `S`. Without this the step routes by what an earlier step has asked.
         pub fn asking_about<S: Value>(mut self) -> Self {
             if let Some(declaration) = self.chain.mode.declaring() {
-                self.asking.state = Some(declaration.value::<S>());
+                self.$($asking).+.state = Some(declaration.value::<S>());
             }
             self
         }
@@ -77,12 +77,12 @@ macro_rules! asking_step {
         pub fn asking_in_words<S: Value>(mut self, instructions: &str) -> Self {
             self = self.asking_about::<S>();
             if self.chain.mode.declaring().is_some() {
-                self.asking.instructions = Some(instructions.to_owned());
+                self.$($asking).+.instructions = Some(instructions.to_owned());
             }
             self
         }
 
-        deciders!();
+        deciders!($($asking).+);
 
         /// Describes the track before it, for operators.
         pub fn described(self, description: &str) -> Self {
@@ -124,7 +124,7 @@ impl<'a> Decide<'a> {
         self
     }
 
-    deciders!();
+    deciders!(asking);
 
     pub(crate) fn finish(self) {
         let Self { chain, asking, questions } = self;
@@ -142,12 +142,27 @@ impl<'a> Decide<'a> {
     }
 }
 
-/// What a step that follows a decision only if it is confident enough can be told.
+/// What a step routes by that follows a decision only if it is confident enough.
+struct Confident<T> {
+    asking: Asking,
+    tracks: Vec<T>,
+    require_confidence: f64,
+    otherwise: Option<u32>,
+}
+
+impl<T> Default for Confident<T> {
+    fn default() -> Self {
+        let asking = Asking::default();
+        Self { asking, tracks: Vec::new(), require_confidence: 0.0, otherwise: None }
+    }
+}
+
+/// What such a step can be told.
 macro_rules! confident_step {
     () => {
         /// The least confidence to follow the decision, from 0 to 1; 0 unless said otherwise.
         pub fn require_confidence(mut self, require_confidence: f64) -> Self {
-            self.require_confidence = require_confidence;
+            self.routes.require_confidence = require_confidence;
             self
         }
 
@@ -158,7 +173,7 @@ macro_rules! confident_step {
             name: &str,
             track: impl FnOnce(&mut Chain) -> &mut Chain,
         ) -> Self {
-            self.otherwise = Some(self.chain.track(name, track));
+            self.routes.otherwise = Some(self.chain.track(name, track));
             self
         }
     };
@@ -167,26 +182,16 @@ macro_rules! confident_step {
 /// A step that routes by a choice.
 pub struct Switch<'a, Q> {
     chain: &'a mut Chain,
-    asking: Asking,
-    tracks: Vec<wit::When>,
-    require_confidence: f64,
-    otherwise: Option<u32>,
+    routes: Confident<wit::When>,
     question: PhantomData<Q>,
 }
 
 impl<'a, Q: Choice> Switch<'a, Q> {
     pub(crate) fn new(chain: &'a mut Chain) -> Self {
-        Self {
-            chain,
-            asking: Asking::default(),
-            tracks: Vec::new(),
-            require_confidence: 0.0,
-            otherwise: None,
-            question: PhantomData,
-        }
+        Self { chain, routes: Confident::default(), question: PhantomData }
     }
 
-    asking_step!();
+    asking_step!(routes.asking);
 
     /// The track for an option, named after it.
     pub fn when(self, option: Q, track: impl FnOnce(&mut Chain) -> &mut Chain) -> Self {
@@ -212,7 +217,7 @@ impl<'a, Q: Choice> Switch<'a, Q> {
         let track = self.chain.track(option.name(), track);
         if self.chain.mode.declaring().is_some() {
             let option_name = option.name().to_owned();
-            self.tracks.push(wit::When { option_name, track, require_confidence });
+            self.routes.tracks.push(wit::When { option_name, track, require_confidence });
         }
         self
     }
@@ -220,7 +225,8 @@ impl<'a, Q: Choice> Switch<'a, Q> {
     confident_step!();
 
     pub(crate) fn finish(self) {
-        let Self { chain, asking, tracks, require_confidence, otherwise, .. } = self;
+        let Self { chain, routes, .. } = self;
+        let Confident { asking, tracks, require_confidence, otherwise } = routes;
         chain.declare(|declaration| {
             let question = declaration.question::<Q>();
             let asking = asking.into_wit(Q::KEY);
@@ -264,7 +270,7 @@ impl<'a, Q: YesNo> Gate<'a, Q> {
         }
     }
 
-    asking_step!();
+    asking_step!(asking);
 
     /// The track for yes: a probability of at least one half.
     pub fn yes(self, track: impl FnOnce(&mut Chain) -> &mut Chain) -> Self {
@@ -322,32 +328,22 @@ impl<'a, Q: YesNo> Gate<'a, Q> {
 /// A step that routes by a score.
 pub struct Scale<'a, Q> {
     chain: &'a mut Chain,
-    asking: Asking,
-    tracks: Vec<wit::AtLeast>,
-    require_confidence: f64,
-    otherwise: Option<u32>,
+    routes: Confident<wit::AtLeast>,
     question: PhantomData<Q>,
 }
 
 impl<'a, Q: Score> Scale<'a, Q> {
     pub(crate) fn new(chain: &'a mut Chain) -> Self {
-        Self {
-            chain,
-            asking: Asking::default(),
-            tracks: Vec::new(),
-            require_confidence: 0.0,
-            otherwise: None,
-            question: PhantomData,
-        }
+        Self { chain, routes: Confident::default(), question: PhantomData }
     }
 
-    asking_step!();
+    asking_step!(routes.asking);
 
     /// The track from a level upwards, to the next level that has one. The lowest level must have one.
     pub fn at_least(mut self, level: Q, track: impl FnOnce(&mut Chain) -> &mut Chain) -> Self {
         let track = self.chain.track(level.name(), track);
         if self.chain.mode.declaring().is_some() {
-            self.tracks.push(wit::AtLeast { level: level.name().to_owned(), track });
+            self.routes.tracks.push(wit::AtLeast { level: level.name().to_owned(), track });
         }
         self
     }
@@ -355,7 +351,8 @@ impl<'a, Q: Score> Scale<'a, Q> {
     confident_step!();
 
     pub(crate) fn finish(self) {
-        let Self { chain, asking, tracks, require_confidence, otherwise, .. } = self;
+        let Self { chain, routes, .. } = self;
+        let Confident { asking, tracks, require_confidence, otherwise } = routes;
         chain.declare(|declaration| {
             let question = declaration.question::<Q>();
             let asking = asking.into_wit(Q::KEY);

@@ -13,7 +13,7 @@ impl Host for State {
             Level::Warn => LogLevel::Warn,
             Level::Error => LogLevel::Error,
         };
-        self.call.log.write(level, &self.call.run.node_id, &message);
+        self.call.log.write(level, &self.call.visit.node_id, &message);
         Ok(())
     }
 }

@@ -18,15 +18,15 @@ impl Host for State {
             occurrence_id: run.occurrence_id.clone(),
             component: run.component.clone(),
             attempt: run.attempt,
-            node_id: run.node_id.clone(),
-            visit: run.visit,
+            node_id: self.call.visit.node_id.clone(),
+            visit: self.call.visit.visit,
             manifest: run.manifest.clone(),
             scheduled_at: run.scheduled_at,
         })
     }
 
     fn idempotency_key(&mut self) -> wasmtime::Result<String> {
-        Ok(self.call.run.idempotency_key.clone())
+        Ok(self.call.idempotency_key())
     }
 
     fn progress(&mut self, fraction: Option<f64>, message: String) -> wasmtime::Result<()> {

@@ -19,7 +19,7 @@ const RANDOM_BYTES_MAX: u64 = 64 * 1024;
 pub fn sealed(call: &CallContext) -> WasiCtx {
     let output = |level| Output {
         log: Arc::clone(&call.log),
-        node: Arc::from(call.run.node_id.as_str()),
+        node: Arc::from(call.visit.node_id.as_str()),
         level,
     };
     WasiCtxBuilder::new()
