@@ -131,3 +131,56 @@ impl Taken {
         Some(Routed { node: NodeIndex(node), question_key, track, fallback_reason })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::testing::{Draft, junction};
+    use crate::chain::verify::verify;
+
+    fn chain(name: &str) -> Arc<Chain> {
+        let draft = Draft::new().root(vec![
+            junction(name, &["Order"], &[]),
+            junction("Sell", &["Order"], &["Receipt"]),
+        ]);
+        Arc::new(verify(draft.train).unwrap())
+    }
+
+    fn snapshot(name: &str) -> Snapshot {
+        let mut walk = Walk::start(chain(name), Value::new("Order", "1"));
+        walk.next();
+        walk.snapshot().unwrap()
+    }
+
+    #[test]
+    fn a_step_that_waits_is_taken_as_not_begun() {
+        let at_start = Walk::start(chain("Pay"), Value::new("Order", "1")).snapshot();
+        assert_eq!(Some(snapshot("Pay")), at_start);
+    }
+
+    #[test]
+    fn a_snapshot_of_another_chain_or_of_steps_that_are_not_there_is_refused() {
+        let other = Walk::restore(chain("Pay"), snapshot("Ask")).unwrap_err();
+        assert_eq!(other, RestoreError::OtherChain(chain("Ask").hash().to_owned()));
+        for frames in [vec![(0, 9)], vec![(7, 0)], vec![(usize::MAX, usize::MAX)]] {
+            let wrong = Snapshot { frames, ..snapshot("Pay") };
+            assert_eq!(Walk::restore(chain("Pay"), wrong).unwrap_err(), RestoreError::OutOfBounds);
+        }
+        let taken = Taken {
+            node: 99,
+            question_key: String::new(),
+            track: String::new(),
+            fallback_reason: None,
+        };
+        let wrong = Snapshot { tracks: vec![taken], ..snapshot("Pay") };
+        assert_eq!(Walk::restore(chain("Pay"), wrong).unwrap_err(), RestoreError::OutOfBounds);
+    }
+
+    #[test]
+    fn an_ended_run_has_no_snapshot() {
+        let mut walk = Walk::start(chain("Pay"), Value::new("Order", "1"));
+        walk.cancel();
+        walk.next();
+        assert_eq!(walk.snapshot(), None);
+    }
+}

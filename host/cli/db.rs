@@ -45,6 +45,7 @@ const AS_IT_IS: OpenOptions = OpenOptions {
     connections_max: 2,
     wait_max: std::time::Duration::from_secs(30),
     has_wake_ups: true,
+    lock_wait_max: std::time::Duration::from_secs(5),
     faults: None,
 };
 

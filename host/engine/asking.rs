@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::chain::Chain;
 use crate::decide::check;
@@ -229,6 +230,10 @@ impl JunctionAsker {
 impl Ask for JunctionAsker {
     fn ask(&self, state: Value, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Answer>, Failure>> {
         Box::pin(self.answer(state, keys))
+    }
+
+    fn stalled(&self) -> Duration {
+        self.asker.journal.stalled()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The ends of runs, written together: as many as are ready go into one transaction, each undone by itself if it fails.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -8,16 +9,20 @@ use crate::clock;
 use crate::engine::config::Shared;
 use crate::engine::due;
 use crate::engine::error::{EngineError, causes};
+use crate::engine::pauses::Pauses;
 use crate::engine::run_journal::RunJournal;
 use crate::engine::seal::Sealed;
 use crate::model::failure::Failure;
 use crate::model::ids::{Claim, EntryId, ManifestId, TenantId};
 use crate::store::dispatch::{self, DispatchFailed, DispatchFailure};
 use crate::store::parked::{self, Stop};
-use crate::store::{ParkReason, StoreError, Tx, manifests, runs};
+use crate::store::runs::Standing;
+use crate::store::{ParkReason, StoreError, TrainState, Tx, manifests, runs};
 
 /// The most ends in one transaction.
 const BATCH_MAX: usize = 64;
+/// How long a run waits that was put back because this host could not run it.
+const CAPACITY_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a run leaves this host.
 #[derive(Debug, Clone)]
@@ -53,7 +58,9 @@ pub(in crate::engine) struct Finish {
 /// Whether the run has ended or is parked, so that it is told; an attempt that is made again is not.
 type IsTold = bool;
 
-type Reply = oneshot::Sender<Result<IsTold, EngineError>>;
+type Written = Result<IsTold, EngineError>;
+
+type Reply = oneshot::Sender<Written>;
 
 /// Takes the ends of runs.
 #[derive(Clone)]
@@ -68,25 +75,25 @@ impl Completions {
             while receiver.recv_many(&mut batch, BATCH_MAX).await > 0 {
                 let ends = std::mem::take(&mut batch);
                 let (ends, replies): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
-                let results = match write(&shared, &ends).await {
-                    Ok(results) => results,
-                    Err(error) => {
-                        let error = causes(&error);
-                        tracing::warn!(error, "the ends of runs were not written together");
-                        each(&shared, &ends).await
+                let results = write_all(&shared, &ends).await;
+                for ((end, reply), result) in ends.into_iter().zip(replies).zip(results) {
+                    if is_held_up(&result) {
+                        // Somebody holds what this one needs. The others do not wait for it.
+                        let shared = Arc::clone(&shared);
+                        tokio::spawn(async move { reply.send(insist(&shared, end).await).ok() });
+                    } else {
+                        // Whoever waited may have given up.
+                        reply.send(result).ok();
                     }
-                };
-                for (reply, result) in replies.into_iter().zip(results) {
-                    // Whoever waited may have given up.
-                    reply.send(result).ok();
                 }
             }
         });
         Self(sender)
     }
 
-    /// Writes an end, and waits until it is durable. True: it is told; false: the run's entry is queued again.
-    pub(in crate::engine) async fn write(&self, finish: Finish) -> Result<IsTold, EngineError> {
+    /// Writes an end, and waits until it is durable, for as long as the store may come back. True: it is told; false: the
+    /// run's entry is queued again.
+    pub(in crate::engine) async fn write(&self, finish: Finish) -> Written {
         let run = finish.claim.run;
         let gone = || EngineError::Continue {
             run,
@@ -98,10 +105,52 @@ impl Completions {
     }
 }
 
-async fn write(
-    shared: &Shared,
-    ends: &[Finish],
-) -> Result<Vec<Result<IsTold, EngineError>>, StoreError> {
+fn is_held_up(result: &Written) -> bool {
+    matches!(result, Err(EngineError::Store(error)) if error.is_transient())
+}
+
+/// Writes ends together once the store takes them. If it refuses the transaction as such, each is written by itself.
+async fn write_all(shared: &Shared, ends: &[Finish]) -> Vec<Written> {
+    let mut pauses = Pauses::new();
+    loop {
+        match write(shared, ends).await {
+            Ok(results) => return results,
+            Err(error) if error.is_transient() => {
+                let error = causes(&error);
+                tracing::warn!(error, "the ends of runs wait for the store");
+                if !shared.pause(pauses.longer()).await {
+                    return ends
+                        .iter()
+                        .map(|end| Err(EngineError::GivenUp(end.claim.run)))
+                        .collect();
+                }
+            }
+            Err(error) => {
+                let error = causes(&error);
+                tracing::warn!(error, "the ends of runs were not written together");
+                return each(shared, ends).await;
+            }
+        }
+    }
+}
+
+/// Writes one end for as long as the store does not take it.
+async fn insist(shared: &Shared, end: Finish) -> Written {
+    let mut pauses = Pauses::new();
+    loop {
+        let mut results = write_all(shared, std::slice::from_ref(&end)).await;
+        match results.pop() {
+            Some(result) if is_held_up(&result) => {}
+            result => return result.unwrap_or(Ok(true)),
+        }
+        tracing::warn!(run = %end.claim.run, "the end of a run waits for what somebody else holds");
+        if !shared.pause(pauses.longer()).await {
+            return Err(EngineError::GivenUp(end.claim.run));
+        }
+    }
+}
+
+async fn write(shared: &Shared, ends: &[Finish]) -> Result<Vec<Written>, StoreError> {
     let mut tx = shared.db.begin().await?;
     let mut results = Vec::with_capacity(ends.len());
     for end in ends {
@@ -110,6 +159,13 @@ async fn write(
             Ok(is_told) => {
                 part.commit().await?;
                 results.push(Ok(is_told));
+            }
+            Err(EngineError::Store(StoreError::LostClaim(run))) => {
+                part.rollback().await?;
+                let standing = runs::standing(&mut tx, run).await?;
+                let is_written = standing.is_some_and(|standing| has_left(end, standing));
+                let lost = Err(StoreError::LostClaim(run).into());
+                results.push(if is_written { Ok(true) } else { lost });
             }
             Err(error) => {
                 part.rollback().await?;
@@ -121,8 +177,22 @@ async fn write(
     Ok(results)
 }
 
+/// Whether the run stands as this end leaves it, under the end's own claim: then a commit whose answer was lost was
+/// durable. Whoever else ends or takes up a run spends its claim.
+fn has_left(end: &Finish, standing: Standing) -> bool {
+    let state = match end.outcome {
+        Outcome::Completed { .. } => TrainState::Completed,
+        Outcome::Failed { .. } | Outcome::Undelivered { .. } => TrainState::Failed,
+        Outcome::Cancelled => TrainState::Cancelled,
+        Outcome::Parked { .. } => {
+            return standing.is_parked && standing.claim_token.0 == end.claim.token.0 + 1;
+        }
+    };
+    standing.train_state == state && standing.claim_token == end.claim.token
+}
+
 /// The same, each in a transaction of its own.
-async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<IsTold, EngineError>> {
+async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Written> {
     let mut results = Vec::with_capacity(ends.len());
     for end in ends {
         let result = write(shared, std::slice::from_ref(end)).await;
@@ -131,7 +201,7 @@ async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Result<IsTold, EngineErro
     results
 }
 
-async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<IsTold, EngineError> {
+async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Written {
     let mut is_told = true;
     match &end.outcome {
         Outcome::Completed { output } => runs::complete(tx, end.claim, output).await?,
@@ -152,7 +222,12 @@ async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<IsTold, E
         }
         Outcome::Cancelled => runs::cancel(tx, end.claim).await?,
         Outcome::Parked { reason, memory } => {
-            let wake_at = Some(tx.now().await?);
+            let pause = match reason {
+                // What this host could not do now it could not do at once either.
+                ParkReason::Capacity => CAPACITY_PAUSE,
+                ParkReason::HandOver | ParkReason::Person => Duration::ZERO,
+            };
+            let wake_at = Some(tx.now().await?.saturating_add(pause));
             let memory = memory.as_ref().map(|(memory, key_id)| (&memory[..], &key_id[..]));
             let stop = Stop { reason: *reason, node_id: None, memory, wake_at };
             parked::park(tx, end.claim, &stop).await?;

@@ -1,11 +1,12 @@
 //! How an engine runs, and who it is.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
 use crate::decide::state_hash::StateHasher;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
@@ -14,6 +15,7 @@ use crate::model::dispatch::DispatchPolicy;
 use crate::model::ids::Incarnation;
 use crate::model::limits::Limits;
 use crate::model::retry::RetryPolicy;
+use crate::model::timestamp::Timestamp;
 use crate::store::hosts::Host;
 use crate::store::{Db, queue};
 
@@ -28,6 +30,8 @@ pub struct EngineConfig {
     pub job_dispatcher_interval: Duration,
     /// How long a host may give no sign of life. It gives one every third of this.
     pub lease: Duration,
+    /// The longest time until a host sees that one of its runs was cancelled elsewhere.
+    pub cancellation_interval: Duration,
     /// How many runs this host has in progress at once.
     pub worker_count: usize,
     /// How many runs may be active on all hosts together; `None`: any number.
@@ -48,6 +52,11 @@ pub struct EngineConfig {
     pub retry: RetryPolicy,
     /// How long a run may take, unless its manifest says so.
     pub default_job_timeout: Duration,
+    /// How long a run may wait for somebody to pick it up.
+    pub stale_pending_timeout: Duration,
+    /// How long a run may be in progress that did not stop when it was asked to. A run whose own timeout is longer than
+    /// `default_job_timeout` has as much more.
+    pub stale_in_progress_timeout: Duration,
     /// How long runs have to reach a boundary when the host drains. After that the junction they are in is given up,
     /// and runs again where they continue.
     pub shutdown_timeout: Duration,
@@ -87,6 +96,7 @@ impl EngineConfig {
             manifest_manager_interval: Duration::from_secs(5),
             job_dispatcher_interval: Duration::from_secs(2),
             lease: Duration::from_secs(30),
+            cancellation_interval: Duration::from_secs(1),
             worker_count: cores.min(256),
             max_active_jobs: Some(10),
             exclude_from_max_active_jobs: Vec::new(),
@@ -97,6 +107,8 @@ impl EngineConfig {
             failure_count_window: Duration::from_hours(24),
             retry: RetryPolicy::default(),
             default_job_timeout: Duration::from_mins(20),
+            stale_pending_timeout: Duration::from_mins(20),
+            stale_in_progress_timeout: Duration::from_hours(1),
             shutdown_timeout: Duration::from_secs(30),
             limits: Limits::default(),
             answers: None,
@@ -121,13 +133,26 @@ pub struct Shared {
     pub dispatcher_nudge: Notify,
     /// Ends the pause of the reaper.
     pub reaper_nudge: Notify,
+    /// Ends the pause of the canceller.
+    pub canceller_nudge: Notify,
     /// Ends the pause of the heartbeat.
     pub heartbeat_nudge: Notify,
     /// Set when this host takes up nothing new, and its runs stop at their next boundary.
     pub drain: CancellationToken,
     /// Set when runs stop where they are.
     pub halt: CancellationToken,
+    /// Set when nothing waits for the store any more: what could not be written is lost with this host.
+    pub gone: CancellationToken,
     host: RwLock<Registered>,
+    touch: Mutex<Touch>,
+}
+
+/// Whether this host is in touch with the store, as far as its signs of life tell.
+#[derive(Debug, Default)]
+struct Touch {
+    is_lost: bool,
+    /// When it was found again.
+    since: Option<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -147,11 +172,44 @@ impl Shared {
             manager_nudge: Notify::new(),
             dispatcher_nudge: Notify::new(),
             reaper_nudge: Notify::new(),
+            canceller_nudge: Notify::new(),
             heartbeat_nudge: Notify::new(),
             drain: CancellationToken::new(),
             halt: CancellationToken::new(),
+            gone: CancellationToken::new(),
             host: RwLock::new(Registered { host, is_registered: false }),
+            touch: Mutex::default(),
         })
+    }
+
+    /// Waits before the next try of something that the store did not take. False: there is none, this host is gone.
+    pub(in crate::engine) async fn pause(&self, pause: Duration) -> bool {
+        Clock.timeout(pause, self.gone.cancelled()).await.is_err()
+    }
+
+    /// A sign of life did not reach the store.
+    pub(in crate::engine) fn lose_touch(&self) {
+        self.touch().is_lost = true;
+    }
+
+    /// A sign of life has reached the store, at an instant of its clock.
+    pub(in crate::engine) fn in_touch(&self, now: Timestamp) {
+        let mut touch = self.touch();
+        if std::mem::take(&mut touch.is_lost) {
+            touch.since = Some(now);
+        }
+    }
+
+    /// Whether the silence of another host says that it is gone. After a time without a store nobody has given a sign
+    /// of life, so everybody is given a lease to do it.
+    pub(in crate::engine) fn may_judge(&self, now: Timestamp) -> bool {
+        let touch = self.touch();
+        let is_new = touch.since.is_some_and(|since| now.since(since) < self.config.lease);
+        !touch.is_lost && !is_new
+    }
+
+    fn touch(&self) -> MutexGuard<'_, Touch> {
+        self.touch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// This host, under its present incarnation.

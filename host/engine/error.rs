@@ -15,6 +15,9 @@ pub enum EngineError {
     /// The host could not ask a guest.
     #[error("failed to ask a guest")]
     Guest(#[from] GuestError),
+    /// The host went while the store was away.
+    #[error("the end of run {0} was not written: the host stopped while the store was away")]
+    GivenUp(RunId),
     /// What was kept of a parked run cannot be used.
     #[error("failed to continue run {run}: {problem}")]
     Continue {
@@ -23,6 +26,17 @@ pub enum EngineError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl EngineError {
+    /// Whether nobody is to blame, and the same may succeed later: the database is away, or there is no room.
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_transient(),
+            Self::Guest(error) => matches!(error, GuestError::Capacity(_)),
+            Self::GivenUp(_) | Self::Continue { .. } => false,
+        }
+    }
 }
 
 /// An error with what caused it, in one line.

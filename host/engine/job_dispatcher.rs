@@ -3,6 +3,7 @@
 //! One pass is one transaction: what is active is counted once; runs that continue come first, because they are older
 //! than anything queued; then the queue of each tenant in turn, as far as limits and free workers allow.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::engine::config::Shared;
@@ -17,7 +18,8 @@ use crate::model::message;
 use crate::store::capacity::{Capacity, CapacityLimits};
 use crate::store::claim::{self, ClaimRequest, DropReason, DroppedLink};
 use crate::store::dispatch::Unknown;
-use crate::store::{Tx, manifests, parked};
+use crate::store::runs::Claimed;
+use crate::store::{Tx, manifests, parked, runs};
 
 /// What a pass did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct JobDispatcher {
     workers: Workers,
     /// Which tenant goes first.
     turns: Turns,
+    /// What a pass has claimed whose commit was not answered.
+    unsure: Vec<Work>,
 }
 
 /// What a pass takes up.
@@ -50,7 +54,19 @@ struct Taken {
 impl JobDispatcher {
     /// A dispatcher to these workers.
     pub fn new(shared: Arc<Shared>, workers: Workers) -> Self {
-        Self { shared, workers, turns: Turns::default() }
+        Self { shared, workers, turns: Turns::default(), unsure: Vec::new() }
+    }
+
+    /// Keeps of what is unsure that which was claimed after all; the rest never was.
+    async fn find_unsure(&mut self, tx: &mut Tx<'_>) -> Result<(), EngineError> {
+        if self.unsure.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = self.unsure.iter().map(|work| work.claim().run).collect();
+        let held: HashSet<_> =
+            runs::claims_of(tx, &ids).await?.iter().map(Claimed::claim).collect();
+        self.unsure.retain(|work| held.contains(&work.claim()));
+        Ok(())
     }
 
     async fn claim(&mut self, tx: &mut Tx<'_>, free: usize) -> Result<Taken, EngineError> {
@@ -140,10 +156,13 @@ impl Service for JobDispatcher {
             return Ok(Report::default());
         }
         let mut tx = self.shared.db.begin().await?;
-        let taken = self.claim(&mut tx, free).await?;
+        self.find_unsure(&mut tx).await?;
+        let taken = self.claim(&mut tx, free.saturating_sub(self.unsure.len())).await?;
+        // Until the store says so, what was claimed may be durable or not.
+        self.unsure.extend(taken.work);
         tx.commit().await?;
         let mut report = Report { has_more: taken.has_more, ..Report::default() };
-        for work in taken.work {
+        for work in std::mem::take(&mut self.unsure) {
             match work {
                 Work::Fresh(..) => report.started += 1,
                 Work::Continued(_) => report.continued += 1,

@@ -177,11 +177,15 @@ impl Drive {
                     }
                     Next::Routed(routed) => {
                         let node = routed.node;
-                        if let Err(failure) = self.routed(routed).await {
+                        let recorded = self.unless_stopped(self.routed(routed)).await?;
+                        if let Err(failure) = recorded {
                             walk.unrecorded(node, failure);
                         }
                     }
-                    Next::Checkpoint(it) => walk.stored(self.checkpoint(it).await),
+                    Next::Checkpoint(it) => {
+                        let stored = self.unless_stopped(self.checkpoint(it)).await?;
+                        walk.stored(stored);
+                    }
                     Next::Fork(fork) => walk.joined(self.fork(fork).await?),
                     Next::Done(end) => return Ok(end),
                 }
@@ -189,10 +193,10 @@ impl Drive {
         })
     }
 
-    /// Waits for an asking, unless the run has to stop where it is: then it is asked again, or recalled.
-    async fn unless_stopped<T>(&self, asking: impl Future<Output = T>) -> Result<T, Halt> {
+    /// Waits for an asking or a record, unless the run has to stop where it is: then it is asked again, or recalled.
+    async fn unless_stopped<T>(&self, waiting: impl Future<Output = T>) -> Result<T, Halt> {
         tokio::select! {
-            answered = asking => Ok(answered),
+            done = waiting => Ok(done),
             () = self.hand_over.at_once.cancelled() => Err(Halt::Stopped),
         }
     }
@@ -224,7 +228,7 @@ impl Drive {
     async fn call(&self, session: &mut Session, call: &Call) -> Result<Ended<Vec<Value>>, Halt> {
         let (node, junction) = (self.node_id(call.node), call.junction.clone());
         let started = Event::JunctionStarted { node: node.clone(), junction: junction.clone() };
-        if let Err(failure) = self.record(started).await {
+        if let Err(failure) = self.unless_stopped(self.record(started)).await? {
             return Ok(Ended::Failed(failure));
         }
         let train = &self.runner.chain.train().name;
@@ -253,7 +257,7 @@ impl Drive {
             },
             // However a guest gives up when it is told to, it was cancelled.
             Ended::Failed(_) if self.runner.cancel.is_cancelled() => Ended::Cancelled,
-            Ended::Failed(failure) => Ended::Failed(failure),
+            Ended::Failed(failure) => Ended::Failed(failure.of_its_own()),
             Ended::Cancelled => Ended::Cancelled,
         };
         let failure = match &ended {

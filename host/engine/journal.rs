@@ -2,6 +2,8 @@
 //!
 //! An event is recorded before the run acts on it: when [`Journal::record`] returns, it is as durable as it will be.
 
+use std::time::Duration;
+
 use crate::chain::next::Routed;
 use crate::guest::context::BoxFuture;
 use crate::guest::outcome::Receipt;
@@ -91,6 +93,11 @@ pub trait Journal: Send + Sync {
     fn recall(&self, asking: Asking<'_>) -> Option<Recalled> {
         let _ = asking;
         None
+    }
+
+    /// How long recording has waited in all for a store that was away: that time is not the guest's.
+    fn stalled(&self) -> Duration {
+        Duration::ZERO
     }
 }
 

@@ -8,9 +8,6 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::engine::error::{EngineError, causes};
 
-/// The longest pause after passes that failed.
-const BACK_OFF_MAX: Duration = Duration::from_secs(30);
-
 /// Something the engine does again and again.
 pub trait Service: Send {
     /// What one pass did.
@@ -18,6 +15,9 @@ pub trait Service: Send {
 
     /// What it is called in the log.
     const NAME: &'static str;
+
+    /// The longest pause after passes that failed, if that is longer than the interval.
+    const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
     /// Does one bounded piece of work. It takes nothing from the pass before: what it must know is in the store.
     fn pass(&mut self) -> impl Future<Output = Result<Self::Report, EngineError>> + Send;
@@ -47,7 +47,7 @@ pub(in crate::engine) async fn keep_passing<S: Service>(
                 let error = causes(&error);
                 tracing::warn!(service = S::NAME, error, "a pass failed; it is made again");
                 failures = failures.saturating_add(1);
-                interval.saturating_mul(1 << failures.min(5)).min(BACK_OFF_MAX.max(interval))
+                interval.saturating_mul(1 << failures.min(5)).min(S::BACK_OFF_MAX.max(interval))
             }
         };
         tokio::select! {

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
+use crate::engine::canceller::Canceller;
 pub use crate::engine::config::EngineConfig;
 use crate::engine::config::Shared;
 use crate::engine::error::causes;
@@ -65,6 +66,8 @@ impl Engine {
         self.spawn(reaper, heartbeat_interval, &self.stop, |s| &s.reaper_nudge);
         self.loops.spawn(wakeups::of_this_process(Arc::clone(shared), self.stop.clone()));
         self.loops.spawn(wakeups::of_all_hosts(Arc::clone(shared), self.stop.clone()));
+        let canceller = Canceller::new(Arc::clone(shared), self.workers.clone());
+        self.spawn(canceller, config.cancellation_interval, &self.die, |s| &s.canceller_nudge);
         let heartbeat = Heartbeat::new(Arc::clone(shared));
         self.spawn(heartbeat, heartbeat_interval, &self.die, |s| &s.heartbeat_nudge);
     }
@@ -99,14 +102,19 @@ impl Engine {
     }
 
     /// Takes up nothing new, lets runs reach their next boundary, hands them over, and leaves. A run that reaches none
-    /// in time is handed over from before the step it is in.
+    /// in time is handed over from before the step it is in. If the store takes nothing for as long again, runs are
+    /// left to be lost.
     pub async fn drain(&self) {
         self.stop.cancel();
         self.shared.drain.cancel();
         let patience = self.shared.config.shutdown_timeout;
         if Clock.timeout(patience, self.workers.idle()).await.is_err() {
             self.shared.halt.cancel();
-            self.workers.idle().await;
+            if Clock.timeout(patience, self.workers.idle()).await.is_err() {
+                tracing::error!("runs could not be handed over; they are lost with this host");
+                self.shared.gone.cancel();
+                self.workers.idle().await;
+            }
         }
         self.die.cancel();
         self.loops.close();

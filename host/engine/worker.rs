@@ -1,8 +1,6 @@
 //! Workers: each takes a claimed run from where it stands to where it leaves this host.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +10,6 @@ use crate::chain::Chain;
 use crate::chain::next::End;
 use crate::chain::snapshot::Snapshot;
 use crate::chain::walk::Walk;
-use crate::clock::Clock;
 use crate::deciders::rules::RuleDecider;
 use crate::deciders::scripted::ScriptedDecider;
 use crate::deciders::{Decider, Deciders};
@@ -22,6 +19,7 @@ use crate::engine::error::{EngineError, causes};
 use crate::engine::events::{Ending, EngineEvent};
 use crate::engine::job_runner::{Driven, HandOver, JobRunner};
 use crate::engine::run_journal::RunJournal;
+use crate::engine::running::Running;
 use crate::engine::seal::{self, MemoryKey, Sealed};
 use crate::engine::tenant_names::TenantNames;
 use crate::engine::trains::{Ready, Trains, Unready};
@@ -41,8 +39,8 @@ use crate::store::parked::Continued;
 use crate::store::runs::{self, Payload, Run, RunFilter};
 use crate::store::{ParkReason, StoreError};
 
-/// The pauses between tries to write how a run ended, while the store does not take it.
-const TRIES: [u64; 8] = [0, 1, 2, 4, 8, 15, 30, 30];
+/// How often a run's end is written if the store refuses it: as it is, and then as a failure.
+const ENDS_MAX: u32 = 2;
 /// The most runs of a manifest looked through for earlier attempts of an occurrence.
 const ATTEMPTS_MAX: u32 = 200;
 
@@ -56,7 +54,8 @@ pub enum Work {
 }
 
 impl Work {
-    const fn claim(&self) -> Claim {
+    /// The right to write to it.
+    pub(in crate::engine) const fn claim(&self) -> Claim {
         match self {
             Self::Fresh(_, run) => run.claim(),
             Self::Continued(run) => Claim { run: run.run, token: run.claim_token },
@@ -89,7 +88,7 @@ struct Inner {
     completions: Completions,
     slots: Arc<Semaphore>,
     tasks: TaskTracker,
-    running: Mutex<HashMap<RunId, CancellationToken>>,
+    running: Running,
 }
 
 /// Everything that is known of a run before it starts.
@@ -118,6 +117,12 @@ impl Left {
     fn failed(failure: Failure) -> Self {
         Self { outcome: Outcome::Failed { junction: None, failure }, journal: None }
     }
+
+    /// A run that has done nothing here: it goes on elsewhere, or later.
+    fn put_back(work: &Work) -> Self {
+        let outcome = Outcome::Parked { reason: ParkReason::Capacity, memory: memory_of(work) };
+        Self { outcome, journal: None }
+    }
 }
 
 impl Workers {
@@ -129,7 +134,7 @@ impl Workers {
             completions: Completions::start(Arc::clone(&shared)),
             slots: Arc::new(Semaphore::new(shared.config.worker_count)),
             tasks: TaskTracker::new(),
-            running: Mutex::default(),
+            running: Running::default(),
             shared,
         }))
     }
@@ -142,11 +147,12 @@ impl Workers {
     /// Gives a run to a worker.
     pub fn take_up(&self, work: Work) {
         let inner = Arc::clone(&self.0);
-        let cancel = CancellationToken::new();
-        inner.running().insert(work.claim().run, cancel.clone());
+        let claim = work.claim();
+        let cancel = inner.running.enter(claim);
         let slot = Arc::clone(&self.0.slots).try_acquire_owned();
         self.0.tasks.spawn(async move {
             inner.live(work, cancel).await;
+            inner.running.leave(claim);
             drop(slot);
             inner.shared.dispatcher_nudge.notify_one();
         });
@@ -154,11 +160,17 @@ impl Workers {
 
     /// Asks a run on this host to stop, at once. False: it is not here.
     pub fn cancel(&self, run: RunId) -> bool {
-        let running = self.0.running();
-        running.get(&run).is_some_and(|token| {
-            token.cancel();
-            true
-        })
+        self.0.running.cancel(run)
+    }
+
+    /// Stops a run of which this host has lost the claim: nothing that it still does is kept.
+    pub(in crate::engine) fn lose(&self, claim: Claim) {
+        self.0.running.lose(claim);
+    }
+
+    /// The claims of the runs that are here, those that are about to leave too.
+    pub(in crate::engine) fn claims(&self) -> Vec<Claim> {
+        self.0.running.claims()
     }
 
     /// Waits until no run is in progress here.
@@ -170,10 +182,6 @@ impl Workers {
 }
 
 impl Inner {
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The life of a run on this host: open, run, leave.
     async fn live(&self, work: Work, cancel: CancellationToken) {
         let (claim, tenant) = (work.claim(), work.tenant());
@@ -182,20 +190,7 @@ impl Inner {
             Err(error) => {
                 let error = causes(&error);
                 tracing::error!(run = %claim.run, error, "a claimed run could not be read; it is put back");
-                self.running().remove(&claim.run);
-                self.leave(
-                    claim,
-                    tenant,
-                    None,
-                    Left {
-                        outcome: Outcome::Parked {
-                            reason: ParkReason::Capacity,
-                            memory: memory_of(&work),
-                        },
-                        journal: None,
-                    },
-                )
-                .await;
+                self.leave(claim, tenant, None, Left::put_back(&work)).await;
                 return;
             }
         };
@@ -205,12 +200,17 @@ impl Inner {
                 match self.run(&work, &opened, prepared, cancel).await {
                     Ok(left) => Some(left),
                     Err(Unready::Host(EngineError::Store(StoreError::LostClaim(_)))) => None,
+                    Err(Unready::Host(error)) if error.is_passing() => {
+                        Some(put_back(&work, &error))
+                    }
                     Err(unready) => Some(Left::failed(failure_of(unready))),
                 }
             }
+            Err(Undelivered { unready: Unready::Host(error), .. }) if error.is_passing() => {
+                Some(put_back(&work, &error))
+            }
             Err(undelivered) => Some(undelivered.left(&work)),
         };
-        self.running().remove(&claim.run);
         let ending = match left {
             Some(left) => self.leave(claim, tenant, opened.run.manifest_id, left).await,
             None => Some(Ending::ClaimLost),
@@ -368,8 +368,9 @@ impl Inner {
         seal::seal(self.shared.config.memory_key.as_ref(), run, text)
     }
 
-    /// Writes how the run leaves, for as long as the store may come back. `None`: nothing is told. Its entry is queued
-    /// again; or it was never written, and the run is taken for lost once this host is gone.
+    /// Writes how the run leaves, for as long as the store may come back. An end that the store refuses for what it is
+    /// becomes a failure that says so. `None`: nothing is told. Its entry is queued again; or nothing was written, and
+    /// the run is taken for lost once this host is gone.
     async fn leave(
         &self,
         claim: Claim,
@@ -377,11 +378,8 @@ impl Inner {
         manifest: Option<ManifestId>,
         left: Left,
     ) -> Option<Ending> {
-        let Left { outcome, journal } = left;
-        for pause in TRIES {
-            if pause > 0 {
-                Clock.sleep(Duration::from_secs(pause)).await;
-            }
+        let Left { mut outcome, mut journal } = left;
+        for _ in 0..ENDS_MAX {
             let finish = Finish {
                 claim,
                 tenant,
@@ -394,16 +392,29 @@ impl Inner {
                 Err(EngineError::Store(StoreError::LostClaim(_))) => {
                     return Some(Ending::ClaimLost);
                 }
-                Ok(false) | Err(EngineError::Store(StoreError::Injected)) => return None,
+                Ok(false)
+                | Err(EngineError::Store(StoreError::Injected) | EngineError::GivenUp(_)) => {
+                    return None;
+                }
                 Err(error) => {
-                    let error = causes(&error);
-                    tracing::warn!(run = %claim.run, error, "the end of a run was not written");
+                    let what = causes(&error);
+                    tracing::error!(run = %claim.run, error = what, "the store refuses the end of a run");
+                    let what = format!("the end of the run could not be stored: {what}");
+                    let failure = Failure::unclassified("HostFault", what);
+                    // The journal's last lines may be what is refused.
+                    (outcome, journal) = (Outcome::Failed { junction: None, failure }, None);
                 }
             }
         }
-        tracing::error!(run = %claim.run, "the end of a run is given up");
         None
     }
+}
+
+/// A run that cannot go on here now, through nobody's fault.
+fn put_back(work: &Work, error: &EngineError) -> Left {
+    let (run, error) = (work.claim().run, causes(error));
+    tracing::warn!(%run, error, "a run cannot start now; it is put back");
+    Left::put_back(work)
 }
 
 /// Why a run never started here, or does not go on.

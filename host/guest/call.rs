@@ -6,8 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::error::Elapsed;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
@@ -24,6 +26,9 @@ use crate::model::answer::Answer;
 use crate::model::failure::Failure;
 use crate::model::question::Question;
 use crate::model::value::Value;
+
+/// The least that is added to a junction's time at once while the host keeps it waiting.
+const STALL_STEP: Duration = Duration::from_millis(100);
 
 /// A value as a guest returned it: nothing of it has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -306,11 +311,30 @@ async fn supervise(
     };
     tokio::select! {
         biased;
-        finished = Clock.timeout(call.limits.wall_time, caught) => match finished {
+        finished = within_wall_time(caught, call) => match finished {
             Ok(result) => Ok(Finished::Ran(result?)),
             Err(_elapsed) => Ok(Finished::TookTooLong),
         },
         () = stopping => Ok(Finished::Cancelled),
+    }
+}
+
+/// Waits for the work for as long as the junction may take. What the host kept it waiting for its own reasons is added.
+async fn within_wall_time<F: Future>(work: F, call: &CallContext) -> Result<F::Output, Elapsed> {
+    // Not what its run had waited before this call.
+    let before = call.stalled();
+    let (mut allowed, mut added) = (call.limits.wall_time, Duration::ZERO);
+    tokio::pin!(work);
+    loop {
+        let finished = Clock.timeout(allowed, work.as_mut()).await;
+        let stalled = call.stalled().saturating_sub(before);
+        match finished {
+            Err(_elapsed) if stalled > added => {
+                allowed = stalled.saturating_sub(added).max(STALL_STEP);
+                added = stalled;
+            }
+            other => return other,
+        }
     }
 }
 

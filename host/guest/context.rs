@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,11 @@ pub trait Ask: Send + Sync {
     /// Answers the questions with these keys about this state, in this order, and has recorded the answers when it
     /// returns.
     fn ask(&self, state: Value, keys: Vec<String>) -> BoxFuture<'_, Result<Vec<Answer>, Failure>>;
+
+    /// How long askings have waited in all for what is the host's own business: that time is not the junction's.
+    fn stalled(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Everything a call is given.
@@ -116,6 +122,11 @@ impl CallContext {
             hash.update(part.as_bytes());
         }
         hex::encode(hash.finalize())
+    }
+
+    /// How long the host has kept the junction waiting for its own reasons.
+    pub(in crate::guest) fn stalled(&self) -> Duration {
+        self.asker.as_ref().map_or(Duration::ZERO, |asker| asker.stalled())
     }
 
     /// Notes how far the junction is.

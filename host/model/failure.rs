@@ -72,10 +72,45 @@ impl Failure {
         Self::new(FailureClass::Unclassified, name, message)
     }
 
+    /// The failure of a guest that nobody told to stop: one that is named like a time-out or a cancellation is the guest's
+    /// own giving up, which may pass, unless it says more itself.
+    #[must_use]
+    pub fn of_its_own(self) -> Self {
+        let name = self.name.to_ascii_lowercase();
+        let gave_up =
+            ["timeout", "timedout", "timed_out", "cancel"].iter().any(|it| name.contains(it));
+        let class = if gave_up && self.class == FailureClass::Unclassified {
+            FailureClass::Transient
+        } else {
+            self.class
+        };
+        Self { class, ..self }
+    }
+
     /// The same failure with more to read.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R14: a guest's own time-out may pass, whatever it is called, unless the guest says otherwise.
+    #[test]
+    fn giving_up_by_oneself_is_transient() {
+        for (class, name, expected) in [
+            (FailureClass::Unclassified, "TimeoutException", FailureClass::Transient),
+            (FailureClass::Unclassified, "TaskCanceledException", FailureClass::Transient),
+            (FailureClass::Unclassified, "TimedOut", FailureClass::Transient),
+            (FailureClass::Permanent, "Timeout", FailureClass::Permanent),
+            (FailureClass::Unclassified, "OwnTimeLimit", FailureClass::Unclassified),
+            (FailureClass::Unclassified, "Lost", FailureClass::Unclassified),
+        ] {
+            assert_eq!(Failure::new(class, name, "").of_its_own().class, expected, "{name}");
+        }
     }
 }

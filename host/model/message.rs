@@ -5,6 +5,13 @@ pub fn retries_exceeded(failures: i64, max_retries: i32) -> String {
     format!("Max retries exceeded: ({failures}) failures > ({max_retries}) max retries")
 }
 
+/// Why a run failed that nobody picked up.
+pub const STALE_PENDING: &str = "Job was not picked up within the configured stale pending timeout";
+
+/// Why a run failed that did not stop.
+pub const STALE_IN_PROGRESS: &str =
+    "Job was stuck InProgress beyond the configured stale in-progress timeout";
+
 /// Why a run failed whose host is gone.
 pub fn host_lost(host: &str) -> String {
     format!("Host '{host}' stopped giving signs of life while the run was in progress")

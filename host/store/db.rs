@@ -5,12 +5,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
 use tokio::sync::watch;
 
 use super::error::{Place, StoreError};
+use super::faults::Faults;
 use super::open::OpenOptions;
 use crate::model::ids::Claim;
 use crate::model::timestamp::Timestamp;
@@ -135,29 +137,6 @@ struct TestClock {
     fixed_micros: AtomicI64,
 }
 
-/// Stops a host at its n-th commit, in tests: that commit is durable, and nothing after it is.
-#[derive(Debug, Clone)]
-pub struct Faults {
-    commits: Arc<AtomicU64>,
-    crash_after: u64,
-}
-
-impl Faults {
-    /// Counts commits, and crashes after this many. `u64::MAX` only counts.
-    pub fn crash_after(commits: u64) -> Self {
-        Self { commits: Arc::default(), crash_after: commits }
-    }
-
-    /// How many commits there have been.
-    pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        if self.commits() < self.crash_after { Ok(()) } else { Err(StoreError::Injected) }
-    }
-}
-
 impl Db {
     pub(super) fn new(pools: Pools, place: Place, options: &OpenOptions) -> Self {
         Self(Arc::new(Inner {
@@ -206,7 +185,7 @@ impl Db {
     /// Begins a transaction that writes. On SQLite it is the only one.
     pub async fn begin(&self) -> Result<Tx<'static>, StoreError> {
         if let Some(faults) = &self.0.faults {
-            faults.check()?;
+            faults.before_writing(&self.0.place)?;
         }
         let begun = match &self.0.pools {
             // Taking the write lock at once: a transaction that reads first and writes later would fail when another
@@ -235,6 +214,9 @@ impl Db {
 
     /// Begins a transaction that only reads.
     pub async fn read(&self) -> Result<Tx<'static>, StoreError> {
+        if let Some(faults) = &self.0.faults {
+            faults.before_reading(&self.0.place)?;
+        }
         let begun = match &self.0.pools {
             Pools::Sqlite { readers, .. } => readers.begin().await.map(Connection::Sqlite),
             Pools::Postgres(pool) => {
@@ -325,7 +307,7 @@ impl Tx<'_> {
     pub async fn commit(self) -> Result<(), StoreError> {
         let faults = self.db.0.faults.as_ref().filter(|_| self.is_outermost);
         if let Some(faults) = faults {
-            faults.check()?;
+            faults.before_writing(&self.place)?;
         }
         let committed = match self.connection {
             Connection::Sqlite(transaction) => transaction.commit().await,
@@ -335,11 +317,7 @@ impl Tx<'_> {
         if self.is_outermost && self.has_queued.load(Ordering::Relaxed) {
             self.db.queued().send_replace(());
         }
-        if let Some(faults) = faults {
-            faults.commits.fetch_add(1, Ordering::Relaxed);
-            faults.check()?;
-        }
-        Ok(())
+        faults.map_or(Ok(()), |faults| faults.after_commit(&self.place))
     }
 
     /// Undoes what was done, and waits until that is so.
@@ -396,6 +374,14 @@ impl Tx<'_> {
             sqlx::query("SELECT pg_advisory_xact_lock($1, $2)").bind(class).bind(object)
         )?;
         Ok(())
+    }
+
+    /// How long statements of this transaction wait for what others hold; zero: as long as it takes. SQLite's one writer
+    /// waits before it begins.
+    pub(super) async fn wait_for_locks(&mut self, at_most: Duration) -> Result<(), StoreError> {
+        let Connection::Postgres(_) = &self.connection else { return Ok(()) };
+        let sql = format!("SET LOCAL lock_timeout = {}", at_most.as_millis());
+        self.execute_text(&sql).await.map(|_| ())
     }
 
     /// Runs statements that the store has no function for, and says how many rows they changed. For tests and repair.

@@ -154,6 +154,25 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether it is the database that failed, and not what it was asked: the same call can succeed when the database
+    /// is well again.
+    pub const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Refused { .. }
+                | Self::NotOpened { .. }
+                | Self::Disk { .. }
+                | Self::ReadOnly(_)
+                | Self::Damaged(_)
+                | Self::Full(_)
+                | Self::Busy(_)
+                | Self::NoConnection(_)
+        )
+    }
+}
+
 /// Where the store is, in words for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(Arc<str>);
@@ -180,7 +199,10 @@ impl Place {
     pub(super) fn error(&self, source: sqlx::Error) -> StoreError {
         let place = self.clone();
         let cause = match &source {
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => Cause::Unreachable,
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::WorkerCrashed => Cause::Unreachable,
             sqlx::Error::PoolTimedOut => Cause::NoConnection,
             sqlx::Error::Database(error) => cause(error.code().as_deref().unwrap_or_default()),
             _ => Cause::Other,
@@ -231,8 +253,8 @@ fn cause(code: &str) -> Cause {
             "28P01" | "28000" | "3D000" | "42501" => Cause::Refused,
             "25006" => Cause::ReadOnly,
             "53100" => Cause::Full,
-            "55P03" | "40P01" | "57014" => Cause::Busy,
-            "53300" | "57P01" | "57P02" | "57P03" => Cause::Unreachable,
+            "40001" | "40P01" | "55P03" | "57014" => Cause::Busy,
+            "25P03" | "53300" | "57P01" | "57P02" | "57P03" | "57P05" => Cause::Unreachable,
             "XX001" | "XX002" => Cause::Damaged,
             _ if code.starts_with("08") => Cause::Unreachable,
             _ => Cause::Other,
@@ -262,6 +284,8 @@ mod tests {
             ("57P03", Cause::Unreachable),
             ("08006", Cause::Unreachable),
             ("55P03", Cause::Busy),
+            ("40001", Cause::Busy),
+            ("25P03", Cause::Unreachable),
             ("25006", Cause::ReadOnly),
             ("42P01", Cause::Other),
             ("5", Cause::Busy),

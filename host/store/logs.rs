@@ -61,6 +61,12 @@ pub async fn append(tx: &mut Tx<'_>, run: RunId, lines: &[NewLine<'_>]) -> Resul
     Ok(())
 }
 
+/// How many lines a run's log has.
+pub async fn count(tx: &mut Tx<'_>, run: RunId) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM log WHERE metadata_id = $1";
+    on!(tx, |c| sqlx::query_scalar(sql).bind(run).fetch_one(c))
+}
+
 /// A run's lines with ids after `after`, in the order they were written.
 pub async fn of_run(
     tx: &mut Tx<'_>,

@@ -56,6 +56,8 @@ pub async fn migrate(db: &Db) -> Result<Vec<&'static str>, StoreError> {
     let mut applied = Vec::new();
     for migration in MIGRATIONS {
         let mut tx = db.begin().await?;
+        // Another host may be at a migration that takes long.
+        tx.wait_for_locks(Duration::ZERO).await?;
         tx.lock(LockKey::Migrate).await?;
         let found = version(&mut tx).await?;
         refuse_newer(&tx, found)?;
@@ -102,9 +104,7 @@ fn refuse_newer(tx: &Tx<'_>, found: i64) -> Result<(), StoreError> {
 }
 
 async fn apply(tx: &mut Tx<'_>, migration: &Migration, found: i64) -> Result<(), StoreError> {
-    if let Connection::Postgres(_) = tx.connection {
-        tx.execute_text(&format!("SET LOCAL lock_timeout = {}", LOCK_WAIT.as_millis())).await?;
-    }
+    tx.wait_for_locks(LOCK_WAIT).await?;
     if found == 0 {
         let start = tx.pick(Sql {
             sqlite: "CREATE TABLE IF NOT EXISTS trax_migration (

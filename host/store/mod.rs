@@ -34,13 +34,15 @@ pub mod wakeups;
 
 mod db;
 mod error;
+mod faults;
 mod migrate;
 mod open;
 mod subjects;
 mod types;
 
-pub use db::{Db, Faults, LockKey, Tx};
+pub use db::{Db, LockKey, Tx};
 pub use error::{Place, StoreError};
+pub use faults::Faults;
 pub use migrate::{VERSION, check, migrate, version};
 pub use open::{Durability, OpenOptions, open};
 pub use types::{

@@ -10,9 +10,13 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
 
-use super::db::{Db, Faults, Pools};
+use super::db::{Db, Pools};
 use super::error::{Place, StoreError};
+use super::faults::Faults;
 use super::migrate;
+
+/// How long a host may hold a transaction open without saying anything. One that is frozen would keep its locks.
+const IDLE_TIMEOUT: (&str, &str) = ("idle_in_transaction_session_timeout", "30s");
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -27,6 +31,9 @@ pub struct OpenOptions {
     pub wait_max: Duration,
     /// Whether hosts on one Postgres tell each other of queued work. Without, they find it when they look.
     pub has_wake_ups: bool,
+    /// How long a statement waits for what somebody else holds. Without a limit one transaction that is left open
+    /// somewhere would stop whatever waits for it, and all that is written with it.
+    pub lock_wait_max: Duration,
     /// Injected faults, in tests.
     pub faults: Option<Faults>,
 }
@@ -49,6 +56,7 @@ impl Default for OpenOptions {
             connections_max: 16,
             wait_max: Duration::from_secs(30),
             has_wake_ups: true,
+            lock_wait_max: Duration::from_secs(5),
             faults: None,
         }
     }
@@ -174,7 +182,7 @@ fn sqlite_options(options: &OpenOptions) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .foreign_keys(true)
         // For other processes: inside this one, writers queue for the one connection.
-        .busy_timeout(Duration::from_secs(5))
+        .busy_timeout(options.lock_wait_max)
         .synchronous(match options.durability {
             Durability::Full => SqliteSynchronous::Full,
             Durability::Fast => SqliteSynchronous::Normal,
@@ -198,7 +206,9 @@ async fn open_postgres(url: &str, options: &OpenOptions) -> Result<Db, StoreErro
         .options([
             ("search_path", "trax"),
             ("trax.wake_ups", if options.has_wake_ups { "on" } else { "off" }),
-        ]);
+            IDLE_TIMEOUT,
+        ])
+        .options([("lock_timeout", options.lock_wait_max.as_millis())]);
     let user = connect.get_username().to_owned();
     let database = connect.get_database().unwrap_or(&user);
     let place = Place::postgres(connect.get_host(), connect.get_port(), &user, database);

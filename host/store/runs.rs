@@ -15,7 +15,9 @@ use super::hosts::Host;
 use super::queue::new_id;
 use super::types::{TrainState, row};
 use crate::model::failure::{Failure, FailureClass};
-use crate::model::ids::{Claim, ClaimToken, GroupId, ManifestId, RunId, TenantId, VersionId};
+use crate::model::ids::{
+    Claim, ClaimToken, GroupId, Incarnation, ManifestId, RunId, TenantId, VersionId,
+};
 use crate::model::timestamp::Timestamp;
 
 /// A run that no queue entry stands for.
@@ -257,6 +259,8 @@ pub struct ActiveRun {
     pub timeout_seconds: Option<i32>,
     /// Whether somebody asked to cancel it.
     pub cancel_requested: bool,
+    /// Whether a scheduler started it, or what started it.
+    pub is_dispatched: bool,
 }
 
 row!(ActiveRun {
@@ -268,6 +272,7 @@ row!(ActiveRun {
     manifest_id,
     timeout_seconds,
     cancel_requested,
+    is_dispatched,
 });
 
 impl ActiveRun {
@@ -277,7 +282,8 @@ impl ActiveRun {
     }
 }
 
-/// Active runs that started before an instant, parked ones left out, with ids after `after`, by id.
+/// Active runs that started before an instant, parked ones left out, with ids after `after`, by id. What a run may take
+/// is its root's business: the run at the top of those that started it, at most 16 levels up.
 pub async fn active_since(
     tx: &mut Tx<'_>,
     started_before: Timestamp,
@@ -285,9 +291,17 @@ pub async fn active_since(
     limit: u32,
 ) -> Result<Vec<ActiveRun>, StoreError> {
     let sql = "SELECT r.id, r.tenant_id, r.claim_token, r.train_state, r.start_time,
-        r.manifest_id, m.timeout_seconds,
-            r.cancel_requested
-        FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
+            r.manifest_id, m.timeout_seconds, r.cancel_requested,
+            (root.manifest_id IS NOT NULL OR EXISTS (SELECT 1 FROM work_queue w
+                WHERE w.metadata_id = root.id)) AS is_dispatched
+        FROM metadata r
+        LEFT JOIN metadata root ON root.id = CASE WHEN r.parent_id IS NULL THEN r.id ELSE (
+            WITH RECURSIVE above (id, parent_id, level) AS (
+                SELECT p.id, p.parent_id, 1 FROM metadata p WHERE p.id = r.parent_id
+                UNION ALL SELECT p.id, p.parent_id, a.level + 1
+                FROM above a JOIN metadata p ON p.id = a.parent_id WHERE a.level < 16)
+            SELECT id FROM above WHERE parent_id IS NULL) END
+        LEFT JOIN manifest m ON m.id = root.manifest_id
         WHERE r.train_state IN ('pending', 'in_progress') AND r.parked_at IS NULL
         AND r.start_time < $1 AND r.id > $2
         ORDER BY r.id LIMIT $3";
@@ -298,11 +312,63 @@ pub async fn active_since(
         .fetch_all(c))
 }
 
+/// A run in progress, under its present claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimed {
+    /// The run.
+    pub id: RunId,
+    /// Which claim of it is the present one.
+    pub claim_token: ClaimToken,
+    /// Whether somebody asked to cancel it.
+    pub cancel_requested: bool,
+}
+
+row!(Claimed { id, claim_token, cancel_requested });
+
+impl Claimed {
+    /// The claim it is under.
+    pub const fn claim(&self) -> Claim {
+        Claim { run: self.id, token: self.claim_token }
+    }
+}
+
+/// The ids come as one JSON text; each database has its own way to read it.
+const CLAIMS_OF: Sql = Sql {
+    sqlite: "SELECT id, claim_token, cancel_requested FROM metadata
+        WHERE id IN (SELECT value FROM json_each($1))
+            AND train_state = 'in_progress' AND parked_at IS NULL",
+    postgres: "SELECT id, claim_token, cancel_requested FROM metadata
+        WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($1 AS JSON)))
+            AND train_state = 'in_progress' AND parked_at IS NULL",
+};
+
+/// Those of these runs that are in progress, under whatever claim.
+pub async fn claims_of(tx: &mut Tx<'_>, ids: &[RunId]) -> Result<Vec<Claimed>, StoreError> {
+    let sql = tx.pick(CLAIMS_OF);
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let ids = format!("[{}]", ids.join(","));
+    on!(tx, |c| sqlx::query_as(sql).bind(&ids).fetch_all(c))
+}
+
+/// What a host owns, with ids after `after`, by id.
+pub async fn owned(
+    tx: &mut Tx<'_>,
+    host: &Incarnation,
+    after: RunId,
+    limit: u32,
+) -> Result<Vec<Claimed>, StoreError> {
+    let sql = "SELECT id, claim_token, cancel_requested FROM metadata
+        WHERE train_state IN ('pending', 'in_progress') AND train_state = 'in_progress'
+            AND parked_at IS NULL AND host_incarnation = $1 AND id > $2
+        ORDER BY id LIMIT $3";
+    on!(tx, |c| sqlx::query_as(sql).bind(host).bind(after).bind(i64::from(limit)).fetch_all(c))
+}
+
 /// Runs whose host is gone: it left, was declared dead, or was never entered.
 pub async fn lost(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<ActiveRun>, StoreError> {
     let sql = "SELECT r.id, r.tenant_id, r.claim_token, r.train_state, r.start_time,
         r.manifest_id, m.timeout_seconds,
-            r.cancel_requested
+            r.cancel_requested, TRUE AS is_dispatched
         FROM metadata r LEFT JOIN manifest m ON m.id = r.manifest_id
         WHERE r.train_state IN ('pending', 'in_progress') AND r.parked_at IS NULL
         AND r.host_incarnation IS NOT NULL
@@ -367,6 +433,26 @@ pub async fn active(
         on!(tx, |c| sqlx::query_as(sql).bind(excluded).fetch_all(c))?;
     counts.sort_unstable();
     Ok(counts)
+}
+
+/// Under which claim a run is, and how it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The present claim.
+    pub claim_token: ClaimToken,
+    /// Its state.
+    pub train_state: TrainState,
+    /// Whether it is parked.
+    pub is_parked: bool,
+}
+
+row!(Standing { claim_token, train_state, is_parked });
+
+/// How a run stands; `None`: it is gone. Whoever was not told whether a write came through finds out by this.
+pub async fn standing(tx: &mut Tx<'_>, run: RunId) -> Result<Option<Standing>, StoreError> {
+    let sql = "SELECT claim_token, train_state, parked_at IS NOT NULL AS is_parked
+        FROM metadata WHERE id = $1";
+    on!(tx, |c| sqlx::query_as(sql).bind(run).fetch_optional(c))
 }
 
 /// A run as lists show it.

@@ -3,9 +3,11 @@
 #[macro_use]
 mod world;
 
+mod cancellation;
 mod dead_letters;
 mod dispatcher;
 mod hand_over;
+mod outages;
 mod recovery;
 mod retries;
 mod statements;

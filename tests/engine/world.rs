@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trax::chain::verify::verify;
+use trax::engine::EngineError;
+use trax::engine::canceller::Canceller;
 use trax::engine::config::{EngineConfig, Shared};
 use trax::engine::due;
 use trax::engine::events::EngineEvent;
@@ -19,7 +21,7 @@ use trax::store::components::{self, NewTrain, NewVersion};
 use trax::store::manifests::{self, Schedule, Setting, Statement};
 use trax::store::queue::{self, NewEntry};
 use trax::store::tenants::{self, TenantStatement};
-use trax::store::{ScheduleType, Tx, groups};
+use trax::store::{Db, Durability, Faults, OpenOptions, ScheduleType, Tx, groups};
 
 use crate::invariants;
 use crate::store::world::{self as store_world, World as StoreWorld};
@@ -75,6 +77,7 @@ pub(crate) struct TestHost {
     dispatcher: JobDispatcher,
     heartbeat: Heartbeat,
     reaper: Reaper,
+    canceller: Canceller,
 }
 
 impl World {
@@ -91,16 +94,40 @@ impl World {
         name: &str,
         change: impl FnOnce(&mut EngineConfig),
     ) -> TestHost {
+        self.host_on(name, self.store.db.clone(), change).await
+    }
+
+    /// The store as a host with faults sees it, its clock too.
+    pub(crate) async fn faulty(&self, faults: &Faults) -> Db {
+        let options = OpenOptions {
+            durability: Durability::Fast,
+            lock_wait_max: Duration::from_millis(100),
+            faults: Some(faults.clone()),
+            ..OpenOptions::default()
+        };
+        let db = trax::store::open(&self.store.url, &options).await.unwrap();
+        db.set_clock(self.store.read(async |tx| tx.now().await).await);
+        db
+    }
+
+    /// A host that sees the store through connections of its own.
+    pub(crate) async fn host_on(
+        &self,
+        name: &str,
+        db: Db,
+        change: impl FnOnce(&mut EngineConfig),
+    ) -> TestHost {
         let mut config = EngineConfig::of(store_world::host(name));
         config.worker_count = 8;
         change(&mut config);
-        let shared = Shared::new(config, self.store.db.clone());
+        let shared = Shared::new(config, db);
         let workers = Workers::new(Arc::clone(&shared), crate::world::host());
         let mut host = TestHost {
             manager: ManifestManager::new(Arc::clone(&shared)),
             dispatcher: JobDispatcher::new(Arc::clone(&shared), workers.clone()),
             heartbeat: Heartbeat::new(Arc::clone(&shared)),
             reaper: Reaper::new(Arc::clone(&shared), workers.clone()),
+            canceller: Canceller::new(Arc::clone(&shared), workers.clone()),
             shared,
             workers,
         };
@@ -307,6 +334,28 @@ impl TestHost {
             self.workers.cancel(RunId(run.parse().unwrap()));
         }
         self.workers.idle().await;
+    }
+
+    /// A pass of the dispatcher that may fail.
+    pub(crate) async fn try_dispatch(&mut self) -> Result<usize, EngineError> {
+        let report = self.dispatcher.pass().await?;
+        Ok(report.started + report.continued)
+    }
+
+    /// A pass of the canceller alone: how many runs it stopped.
+    pub(crate) async fn look_for_cancellations(&mut self) -> usize {
+        let report = self.canceller.pass().await.unwrap();
+        report.cancelled + report.lost
+    }
+
+    /// A sign of life, and whether it reached the store.
+    pub(crate) async fn beat(&mut self) -> bool {
+        self.heartbeat.pass().await.is_ok()
+    }
+
+    /// A pass of the reaper alone, without a sign of life before.
+    pub(crate) async fn look_for_the_dead(&mut self) -> trax::engine::reaper::Report {
+        self.reaper.pass().await.unwrap()
     }
 
     /// A pass of the manager alone.

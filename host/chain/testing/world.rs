@@ -27,6 +27,8 @@ pub(crate) struct World {
     pub(crate) log: Vec<String>,
     /// Every node that a walk named, in order.
     pub(crate) nodes: Vec<NodeIndex>,
+    /// Whether the run stops there and goes on from a snapshot, at each place where it could; the last place first.
+    pub(crate) stops: Vec<bool>,
 }
 
 impl World {
@@ -39,7 +41,12 @@ impl World {
     /// Plays a walk to its end.
     pub(crate) fn play(&mut self, walk: &mut Walk) -> End {
         loop {
+            self.hand_over(walk);
             let next = walk.next();
+            let is_waiting = !matches!(next, Next::Routed(_) | Next::Done(_));
+            if self.hand_over(walk) && is_waiting {
+                continue;
+            }
             if let Some(id) = self.note(walk, &next)
                 && self.cancel_at.as_ref() == Some(&id)
             {
@@ -60,6 +67,17 @@ impl World {
                 Next::Done(end) => return end,
             }
         }
+    }
+
+    /// Takes the run to another host, if it stops here and can.
+    fn hand_over(&mut self, walk: &mut Walk) -> bool {
+        let stops = self.stops.pop().unwrap_or_default();
+        let Some(snapshot) = walk.snapshot().filter(|_| stops) else { return false };
+        let text = serde_json::to_string(&snapshot).unwrap();
+        let read = serde_json::from_str(&text).unwrap();
+        *walk = Walk::restore(walk.chain().clone(), read).unwrap();
+        assert_eq!(walk.snapshot(), Some(snapshot));
+        true
     }
 
     fn note(&mut self, walk: &Walk, next: &Next) -> Option<String> {

@@ -315,4 +315,21 @@ proptest! {
             prop_assert_eq!(&worlds[0].log, &worlds[1].log);
         }
     }
+
+    /// Wherever a run stops and goes on from a snapshot, it does what it would have done, each step once.
+    #[test]
+    fn a_run_that_stops_and_goes_on_is_the_same_run(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        luck in prop::collection::vec(any::<u8>(), 0..44),
+        stops in prop::collection::vec(any::<bool>(), 0..200),
+    ) {
+        let train = draft(&mut Tape::new(&bytes)).train;
+        if let (Ok(first), Ok(second)) = (verify(train.clone()), verify(train)) {
+            let mut worlds = [world(&mut Tape::new(&luck)), world(&mut Tape::new(&luck))];
+            worlds[1].stops = stops;
+            let ends = [worlds[0].run(first), worlds[1].run(second)];
+            prop_assert_eq!(&ends[0], &ends[1]);
+            prop_assert_eq!(&worlds[0].log, &worlds[1].log);
+        }
+    }
 }

@@ -1,0 +1,366 @@
+//! The journal of a run in the store: what happens is durable when [`Journal::record`] returns.
+//!
+//! What is only for people, how a step ended and what a guest logged, waits for the next write: it must not cost a
+//! commit of its own.
+//!
+//! A database that is away is waited for. A write whose answer was lost is made again, and every one is made by a key,
+//! so that it is there once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::chain::Chain;
+use crate::chain::decision::decision_answer;
+use crate::clock::Clock;
+use crate::engine::config::Shared;
+use crate::engine::error::causes;
+use crate::engine::events::EngineEvent;
+use crate::engine::journal::{Asking, Event, Journal, Recalled};
+use crate::engine::pauses::Pauses;
+use crate::engine::run_journal::write::Written;
+use crate::guest::context::BoxFuture;
+use crate::guest::run_log::{self, RunLog};
+use crate::model::answer::Answer;
+use crate::model::failure::{Failure, FailureClass};
+use crate::model::ids::{Claim, DecisionId, TenantId};
+use crate::model::value::{Shown, Value};
+use crate::store::decisions;
+use crate::store::junction_runs::{self, StepEnd};
+use crate::store::logs::{self, NewLine};
+use crate::store::{JunctionRunState, LogLevel, StoreError, Tx};
+
+mod write;
+
+/// How many decisions are read at once.
+const PAGE: u32 = 500;
+
+/// Records one run under its claim.
+pub struct RunJournal {
+    shared: Arc<Shared>,
+    claim: Claim,
+    chain: Arc<Chain>,
+    log: Arc<RunLog>,
+    /// Set when the store says that somebody asked to cancel the run.
+    cancel: CancellationToken,
+    recorded: HashMap<Key, Recalled>,
+    /// How many lines the log had when the run started or continued here.
+    logged_before: i64,
+    stalls: Stalls,
+    state: Mutex<State>,
+}
+
+/// Branch, question, asking node, occurrence.
+type Key = (String, String, String, u32);
+
+#[derive(Default)]
+struct State {
+    next_position: i32,
+    open: Option<i32>,
+    ended: Vec<Ended>,
+    logged: usize,
+    /// By question, the decision that a track would be taken by, with its tracks so far.
+    decided: BTreeMap<String, (DecisionId, Vec<String>)>,
+    broken: Option<StoreError>,
+    /// Whether the last write may have been durable although the store did not say so.
+    is_unsure: bool,
+}
+
+/// How much was written with something else, to be noted once it is durable.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) struct Flushed {
+    ended: usize,
+    logged: usize,
+}
+
+/// A step that ended, to be written with what comes next.
+#[derive(Clone)]
+struct Ended {
+    position: i32,
+    failure: Option<(FailureClass, String)>,
+}
+
+impl RunJournal {
+    /// The journal of a run that starts, or of one that continues and knows what it recorded.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn open(
+        shared: Arc<Shared>,
+        tenant: TenantId,
+        claim: Claim,
+        chain: Arc<Chain>,
+        log: Arc<RunLog>,
+        cancel: CancellationToken,
+        is_continued: bool,
+    ) -> Result<Self, StoreError> {
+        let mut recorded = HashMap::new();
+        let mut state = State::default();
+        let mut logged_before = 0;
+        if is_continued {
+            let mut tx = shared.db.read().await?;
+            let steps = junction_runs::of_run(&mut tx, tenant, claim.run).await?;
+            let ended = steps.iter().filter(|step| step.state != JunctionRunState::InProgress);
+            state.next_position = ended.map(|step| step.position + 1).max().unwrap_or(0);
+            recorded = recorded_by(&mut tx, tenant, claim, &chain, &mut state).await?;
+            logged_before = logs::count(&mut tx, claim.run).await?;
+        }
+        let (stalls, state) = (Stalls::default(), Mutex::new(state));
+        Ok(Self { shared, claim, chain, log, cancel, recorded, logged_before, stalls, state })
+    }
+
+    /// What of the run's output is told to whoever watches.
+    pub fn shown(&self, output: &str) -> Shown {
+        self.chain.types().shown(&self.chain.train().output, output)
+    }
+
+    /// Why the store did not take an event, if that is why the run failed: then the failure is not the run's.
+    pub fn broken(&self) -> Option<StoreError> {
+        self.state().broken.take()
+    }
+
+    /// Writes what waits for the next write. Called with whatever ends the run here.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub(in crate::engine) async fn flush(&self, tx: &mut Tx<'_>) -> Result<Flushed, StoreError> {
+        let (ended, is_unsure, logged) = {
+            let state = self.state();
+            (state.ended.clone(), state.is_unsure, state.logged)
+        };
+        for step in &ended {
+            let failure = step.failure.as_ref();
+            let end = StepEnd {
+                state: match failure {
+                    Some(_) => JunctionRunState::Failed,
+                    None => JunctionRunState::Completed,
+                },
+                failure: failure.map(|(class, name)| (*class, name.as_str())),
+                answer: None,
+                confidence: None,
+                is_replayed: false,
+            };
+            junction_runs::end(tx, self.claim.run, step.position, &end).await?;
+        }
+        // Lines have no key by which one that is there already would be found; only this run writes to its log.
+        let logged = if is_unsure {
+            let there = logs::count(tx, self.claim.run).await? - self.logged_before;
+            usize::try_from(there).unwrap_or(0)
+        } else {
+            logged
+        };
+        let lines = self.log.lines();
+        let new: Vec<NewLine<'_>> = lines
+            .iter()
+            .skip(logged)
+            .map(|line| NewLine {
+                level: level(line.level),
+                category: &line.node,
+                message: &line.message,
+            })
+            .collect();
+        if !new.is_empty() {
+            logs::append(tx, self.claim.run, &new).await?;
+        }
+        Ok(Flushed { ended: ended.len(), logged: lines.len() })
+    }
+
+    /// Notes that what [`Self::flush`] wrote is durable.
+    fn flushed(&self, flushed: Flushed) {
+        let mut state = self.state();
+        state.ended.drain(..flushed.ended);
+        state.logged = flushed.logged;
+        state.is_unsure = false;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A position for the step that an event begins. It stays the event's own, however often it is written.
+    fn take_position(&self, event: &Event) -> i32 {
+        if !matches!(event, Event::JunctionStarted { .. } | Event::Routed { .. }) {
+            return 0;
+        }
+        let mut state = self.state();
+        state.next_position += 1;
+        state.next_position - 1
+    }
+
+    fn end_step(&self, failure: Option<Failure>) {
+        let mut state = self.state();
+        if let Some(position) = state.open.take() {
+            let failure = failure.map(|failure| (failure.class, failure.name));
+            state.ended.push(Ended { position, failure });
+        }
+    }
+
+    async fn keep(&self, event: &Event, position: i32) -> Result<(), StoreError> {
+        let mut tx = self.shared.db.begin().await?;
+        let flushed = self.flush(&mut tx).await?;
+        let written = self.write(&mut tx, event, position).await?;
+        tx.commit().await?;
+        self.flushed(flushed);
+        self.note(event, written);
+        Ok(())
+    }
+
+    fn note(&self, event: &Event, written: Written) {
+        match (written, event) {
+            (Written::Opened(position), _) => self.state().open = Some(position),
+            (Written::Routed(key, routes), _) => {
+                if let Some((_, taken)) = self.state().decided.get_mut(&key) {
+                    *taken = routes;
+                }
+            }
+            (Written::Decided(id, answer), Event::Decided(decided)) => {
+                let question = decided.question.key.clone();
+                if !decided.is_inside_junction {
+                    self.state().decided.insert(question.clone(), (id, Vec::new()));
+                }
+                let decider = decided.decider.clone();
+                let run = self.claim.run;
+                self.shared.events.publish(EngineEvent::Decided { run, question, answer, decider });
+            }
+            (Written::Decided(..) | Written::Other, _) => {}
+        }
+    }
+
+    /// Writes an event for as long as the store may come back and the claim may be held: what the run did is not done
+    /// again because a database was away.
+    async fn insist(&self, event: &Event) -> Result<(), StoreError> {
+        let position = self.take_position(event);
+        let mut pauses = Pauses::new();
+        let mut stall = None;
+        loop {
+            let error = match self.keep(event, position).await {
+                Err(error) if error.is_transient() => error,
+                other => return other,
+            };
+            let error = causes(&error);
+            tracing::warn!(run = %self.claim.run, error, "a run waits for the store");
+            // The answer of a commit may be what was lost.
+            self.state().is_unsure = true;
+            stall.get_or_insert_with(|| self.stalls.begin());
+            Clock.sleep(pauses.longer()).await;
+        }
+    }
+}
+
+impl Journal for RunJournal {
+    fn record(&self, event: Event) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            if let Event::JunctionEnded { failure, .. } = event {
+                self.end_step(failure);
+                return Ok(());
+            }
+            self.insist(&event).await.map_err(|error| {
+                if matches!(error, StoreError::LostClaim(_)) {
+                    // Whatever the run still does here is for nothing.
+                    self.cancel.cancel();
+                }
+                let failure = Failure::transient("NotRecorded", causes(&error));
+                self.state().broken = Some(error);
+                failure
+            })
+        })
+    }
+
+    fn recall(&self, asking: Asking<'_>) -> Option<Recalled> {
+        let Asking { branch, key, asked_by, occurrence } = asking;
+        let key = (branch.to_owned(), key.to_owned(), asked_by.to_owned(), occurrence);
+        self.recorded.get(&key).cloned()
+    }
+
+    fn stalled(&self) -> Duration {
+        self.stalls.total()
+    }
+}
+
+/// How long a run has waited for its store.
+#[derive(Default)]
+struct Stalls(Mutex<Stalled>);
+
+#[derive(Default)]
+struct Stalled {
+    before: Duration,
+    since: Option<Instant>,
+}
+
+/// A wait that goes on until this is dropped.
+struct Stall<'a>(&'a Stalls);
+
+impl Stalls {
+    fn begin(&self) -> Stall<'_> {
+        self.lock().since = Some(Clock.instant());
+        Stall(self)
+    }
+
+    fn total(&self) -> Duration {
+        self.lock().total()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stalled> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stalled {
+    fn total(&self) -> Duration {
+        let now = self.since.map(|since| Clock.instant().duration_since(since));
+        self.before + now.unwrap_or_default()
+    }
+}
+
+impl Drop for Stall<'_> {
+    fn drop(&mut self) {
+        let mut stalled = self.0.lock();
+        *stalled = Stalled { before: stalled.total(), since: None };
+    }
+}
+
+/// The decisions that a run recorded before it stopped.
+async fn recorded_by(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    claim: Claim,
+    chain: &Chain,
+    state: &mut State,
+) -> Result<HashMap<Key, Recalled>, StoreError> {
+    let mut recorded = HashMap::new();
+    let mut after = DecisionId(0);
+    loop {
+        let page = decisions::of_run(tx, tenant, claim.run, after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(recorded) };
+        after = last.id;
+        for row in page {
+            let question = chain.question(&row.question_key);
+            let usable = row.answer.as_deref().filter(|_| row.refused.is_none());
+            let kind = question.zip(usable).and_then(|(question, json)| {
+                decision_answer(question, &Value::new(question.decision_type(), json))
+            });
+            let key = row.question_key.clone();
+            let answer = kind.map(|kind| Answer { key, kind, model: row.model });
+            if row.asked_by.is_empty() {
+                state.decided.insert(row.question_key.clone(), (row.id, Vec::new()));
+            }
+            let occurrence = u32::try_from(row.occurrence).unwrap_or(0);
+            let key = (row.branch_path, row.question_key, row.asked_by, occurrence);
+            let recalled =
+                Recalled { fingerprint: row.fingerprint, state_hash: row.state_hash, answer };
+            recorded.insert(key, recalled);
+        }
+    }
+}
+
+const fn level(level: run_log::LogLevel) -> LogLevel {
+    match level {
+        run_log::LogLevel::Trace => LogLevel::Trace,
+        run_log::LogLevel::Debug => LogLevel::Debug,
+        run_log::LogLevel::Info => LogLevel::Information,
+        run_log::LogLevel::Warn => LogLevel::Warning,
+        run_log::LogLevel::Error => LogLevel::Error,
+    }
+}
