@@ -114,7 +114,7 @@ async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError
         .filename(Path::new(path))
         .create_if_missing(is_made)
         .read_only(is_read_only);
-    refuse(Path::new(path), &connect, &place).await?;
+    refuse(Path::new(path), is_made, &connect, &place).await?;
     // The journal's mode is kept in the file; changing it needs the right to write.
     let connect = if is_made { connect.journal_mode(SqliteJournalMode::Wal) } else { connect };
     let pool = |connections| {
@@ -132,6 +132,7 @@ async fn open_sqlite(file: &str, options: &OpenOptions) -> Result<Db, StoreError
 /// Refuses a file that cannot be one of trax, before anything of it is changed.
 async fn refuse(
     path: &Path,
+    is_made: bool,
     connect: &SqliteConnectOptions,
     place: &Place,
 ) -> Result<(), StoreError> {
@@ -140,6 +141,8 @@ async fn refuse(
         Some("it is a folder; name a file")
     } else if folder.is_some_and(|folder| !folder.is_dir()) {
         Some("its folder does not exist; make it, or choose another path")
+    } else if !is_made && !path.exists() {
+        Some("it does not exist; `trax db migrate` makes it")
     } else {
         None
     };

@@ -61,12 +61,13 @@ fn an_empty_database_is_refused_until_it_is_migrated() {
         let database = Database::empty("an_empty_database_is_refused").await;
         let folder = tempfile::tempdir().unwrap();
         let file = format!("sqlite:{}", folder.path().join("trax.db").display());
-        for url in [database.url(), file] {
+        let unmigrated = format!(
+            "has schema version 0, and this trax needs version {VERSION}; run `trax db migrate`"
+        );
+        let missing = "it does not exist; `trax db migrate` makes it".to_owned();
+        for (url, expected) in [(database.url(), unmigrated), (file, missing)] {
             let unmigrated = OpenOptions { is_migrating: false, ..OpenOptions::default() };
             let refused = open(&url, &unmigrated).await.unwrap_err().to_string();
-            let expected = format!(
-                "has schema version 0, and this trax needs version {VERSION}; run `trax db migrate`"
-            );
             assert!(refused.ends_with(&expected), "{refused}");
 
             open(&url, &OpenOptions::default()).await.unwrap().close().await;
