@@ -85,7 +85,7 @@ async fn dead_letters_are_dealt_with(desk: &Desk) {
     );
     let again = desk.trax(&["queue", "cancel", &entry.to_string()]);
     assert_eq!(again.refused(4), format!("Cannot cancel entry {entry} with status 'cancelled'."));
-    assert_eq!(desk.trax(&["queue", "cancel", "99"]).refused(4), "Work queue entry 99 not found.");
+    assert_eq!(desk.trax(&["queue", "cancel", "99"]).refused(3), "Work queue entry 99 not found.");
     let rest = desk.trax(&["queue", "cancel", "1", "2", "3", "3", "--json"]).data();
     assert_eq!(rest["message"], "1 of 3 work queue entry(s) cancelled.");
     assert_eq!(desk.trax(&["queue"]).out, "nothing is queued\n");
@@ -109,14 +109,18 @@ async fn dead_letters_are_dealt_with_on_postgres() {
 async fn a_train_is_queued_by_name(desk: &Desk) {
     given_up(desk, &[]).await;
     let refused = [
-        (&["helo"][..], "Unknown train: helo. Use operations.getTrains to list registered trains."),
-        (&[""], "TrainName is required."),
-        (&["hello", "--input", "{"], "Invalid InputJson: "),
-        (&["hello", "--input", "{}"], "The train input failed validation. "),
+        (
+            3,
+            &["helo"][..],
+            "Unknown train: helo. Use operations.getTrains to list registered trains.",
+        ),
+        (4, &[""], "TrainName is required."),
+        (4, &["hello", "--input", "{"], "Invalid InputJson: "),
+        (4, &["hello", "--input", "{}"], "The train input failed validation. "),
     ];
-    for (arguments, expected) in refused {
+    for (code, arguments, expected) in refused {
         let said = desk.trax(&[&["queue", "add"], arguments].concat());
-        assert!(said.refused(4).starts_with(expected), "{}", said.err);
+        assert!(said.refused(code).starts_with(expected), "{}", said.err);
     }
     assert_eq!(desk.trax(&["queue"]).out, "nothing is queued\n");
 
@@ -165,7 +169,7 @@ async fn manifests_are_listed_and_switched() {
     assert_eq!(next["manifests"][0]["id"], "wave");
     assert_eq!(next["manifests"].as_array().unwrap().len(), 1);
     let unknown = desk.trax(&["manifests", "disable", "greet", "gret"]);
-    assert_eq!(unknown.refused(4), "Manifest 'gret' not found.");
+    assert_eq!(unknown.refused(3), "Manifest 'gret' not found.");
     let off = desk.trax(&["manifests", "disable", "greet", "wave", "greet"]);
     assert_eq!(off.out, "2 of 2 manifest(s) disabled.\n", "{}", off.err);
     let shown = desk.trax(&["manifests", "show", "greet", "--json"]).data();
@@ -188,7 +192,51 @@ async fn manifests_are_listed_and_switched() {
     let none = desk.trax(&["manifests", "cancel", "greet"]);
     assert_eq!(none.out, "Cancellation requested for 0 execution(s).\n");
     assert_eq!(
-        desk.trax(&["manifests", "cancel", "gret"]).refused(4),
+        desk.trax(&["manifests", "cancel", "gret"]).refused(3),
         "Manifest 'gret' not found."
     );
+}
+
+/// M34, M36, M37: manifests and groups are run now, and what is queued already runs as the trigger.
+async fn manifests_and_groups_are_triggered(desk: &Desk) {
+    given_up(desk, &[]).await;
+
+    let now = desk.trax(&["manifests", "trigger", "wave", "--json"]).data();
+    let entry = now["id"].as_i64().unwrap();
+    assert_eq!(
+        now["message"],
+        format!("Manifest 'wave' triggered: queued a new run (work queue entry {entry}), due now.")
+    );
+    let later = desk.trax(&["manifests", "trigger", "greet", "--delay", "1h"]);
+    assert!(later.out.contains("), due at "), "{}{}", later.out, later.err);
+    let unknown = desk.trax(&["manifests", "trigger", "gret"]);
+    assert_eq!(unknown.refused(3), "Manifest 'gret' not found.");
+
+    let groups = desk.trax(&["groups", "--limit", "1", "--json"]).data();
+    assert_eq!(groups["groups"][0]["name"], "greet");
+    let next = desk.trax(&["groups", "list", "--after", "greet", "--json"]).data();
+    assert_eq!(next["groups"][0]["name"], "wave");
+    let both = desk.trax(&["groups", "trigger", "wave", "greet"]);
+    let expected = "0 queued, 2 already queued (that entry now runs as the trigger) across 2 of 2 manifest group(s).\n";
+    assert_eq!(both.out, expected, "{}", both.err);
+    let unknown = desk.trax(&["groups", "disable", "greet", "gret"]);
+    assert_eq!(unknown.refused(3), "Manifest group 'gret' not found.");
+    let off = desk.trax(&["groups", "disable", "greet"]);
+    assert_eq!(off.out, "1 of 1 manifest group(s) disabled.\n", "{}", off.err);
+    let on = desk.trax(&["groups", "enable", "greet", "wave", "--json"]).data();
+    assert_eq!(on["message"], "1 of 2 manifest group(s) enabled.");
+}
+
+#[tokio::test]
+async fn manifests_and_groups_are_triggered_on_sqlite() {
+    manifests_and_groups_are_triggered(&Desk::new()).await;
+}
+
+#[tokio::test]
+async fn manifests_and_groups_are_triggered_on_postgres() {
+    let database = Database::migrated("cli_trigger").await;
+    let desk = Desk::on(database.url());
+    manifests_and_groups_are_triggered(&desk).await;
+    drop(desk);
+    database.remove().await;
 }

@@ -11,13 +11,16 @@ use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::{FAINT, Output, pretty, styled};
+use crate::cli::queue::wait;
 use crate::cli::table::Table;
 use crate::model::value::Shown;
 use crate::operations::duration;
 use crate::operations::manifests::{self, Detail, Listed};
+use crate::operations::outcome::Outcome;
+use crate::operations::triggers::{self, Trigger};
 use crate::store::manifests::Manifest;
 
-/// List manifests; show them, switch them on and off, or cancel what runs of them
+/// List manifests; show, run or cancel them, or switch them on and off
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Manifests {
@@ -33,6 +36,8 @@ enum Action {
     List(List),
     /// Show one
     Show(One),
+    /// Run a manifest now, or after a delay
+    Trigger(Pull),
     /// Let manifests run on their schedule
     Enable(Several),
     /// Keep manifests from running on their schedule; their queued entries wait, unless somebody asked for them
@@ -62,6 +67,22 @@ struct One {
 }
 
 #[derive(Debug, Args)]
+struct Pull {
+    /// The manifest's id
+    id: String,
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "0s",
+        value_parser = wait,
+        help = "Let it wait this long, such as 5m"
+    )]
+    delay: Duration,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Debug, Args)]
 struct Several {
     /// Their ids, up to 1000
     #[arg(required = true, value_name = "ID")]
@@ -80,6 +101,7 @@ impl Manifests {
             None => self.list.run(output).await,
             Some(Action::List(list)) => list.run(output).await,
             Some(Action::Show(one)) => one.show(output).await,
+            Some(Action::Trigger(pull)) => pull.run(output).await,
             Some(Action::Enable(several)) => several.switch(true, output).await,
             Some(Action::Disable(several)) => several.switch(false, output).await,
             Some(Action::Cancel(one)) => one.cancel(output).await,
@@ -175,6 +197,15 @@ impl One {
         let (db, tenant) = self.database.open(Path::new("")).await?;
         let done = manifests::cancel(&db, tenant, &self.id).await?;
         output.outcome(&done)
+    }
+}
+
+impl Pull {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let trigger = Trigger { delay: self.delay, ..Trigger::default() };
+        let done = triggers::manifest(&db, tenant, &self.id, trigger).await?;
+        output.outcome(&Outcome::done(done.message()).with_id(done.work_queue_id.0))
     }
 }
 

@@ -9,6 +9,7 @@ pub mod deploy;
 pub mod dev;
 pub mod error;
 pub mod folder;
+pub mod groups;
 pub mod input;
 pub mod load;
 pub mod manifests;
@@ -70,9 +71,11 @@ pub enum Command {
     Deploy(deploy::Deploy),
     /// List the trains that new runs use
     Trains(trains::Trains),
-    /// List manifests; show them, switch them on and off, or cancel what runs of them
+    /// List manifests; show, run or cancel them, or switch them on and off
     Manifests(manifests::Manifests),
-    /// List what is queued, newest first, or withdraw it
+    /// List groups of manifests; switch them on and off, or run them now
+    Groups(groups::Groups),
+    /// List what is queued, newest first; add to it, or withdraw from it
     Queue(queue::Queue),
     /// List runs, newest first; show or cancel them
     Runs(runs::Runs),
@@ -99,6 +102,7 @@ impl Cli {
             Command::Deploy(command) => command.run(&self.global, &mut output).await,
             Command::Trains(command) => command.run(&mut output).await,
             Command::Manifests(command) => command.run(&mut output).await,
+            Command::Groups(command) => command.run(&mut output).await,
             Command::Queue(command) => command.run(&mut output).await,
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,

@@ -67,7 +67,7 @@ impl Output {
     /// Prints what came of an action, and gives the exit code.
     ///
     /// # Errors
-    /// [`CliError::Conflict`] when it was not done and a person reads it, [`CliError::Print`].
+    /// [`CliError::Conflict`] or [`CliError::NotFound`] when it was not done and people read it, [`CliError::Print`].
     pub fn outcome(&mut self, outcome: &Outcome) -> Result<u8, CliError> {
         self.came_of("", outcome)
     }
@@ -81,16 +81,22 @@ impl Output {
     }
 
     fn came_of(&mut self, before: &str, outcome: &Outcome) -> Result<u8, CliError> {
-        let Outcome { is_done, id, count, message } = outcome;
+        let Outcome { is_done, id, count, message, is_missing } = outcome;
         if self.is_json {
             self.json(&json!({
                 "success": is_done, "id": id, "count": count, "message": message,
                 "is_dry_run": !before.is_empty(),
             }))?;
-            return Ok(if *is_done { exit::DONE } else { exit::REFUSED });
+            return Ok(match (is_done, is_missing) {
+                (true, _) => exit::DONE,
+                (false, true) => exit::NOT_FOUND,
+                (false, false) => exit::REFUSED,
+            });
         }
         if !is_done {
-            return Err(CliError::Conflict(message.clone()));
+            let message = message.clone();
+            let error = if *is_missing { CliError::NotFound } else { CliError::Conflict };
+            return Err(error(message));
         }
         self.line(format!("{before}{message}"))?;
         Ok(exit::DONE)

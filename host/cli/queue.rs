@@ -17,7 +17,7 @@ use crate::operations::enqueue::{Asked, enqueue};
 use crate::operations::queue::{self, Listed};
 use crate::store::EntryStatus;
 
-/// List what is queued, newest first, or withdraw it
+/// List what is queued, newest first; add to it, or withdraw from it
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Queue {
@@ -59,7 +59,11 @@ struct Add {
     database: Database,
 }
 
-fn wait(text: &str) -> Result<Duration, String> {
+/// Reads how long something is to wait.
+///
+/// # Errors
+/// What to write instead.
+pub fn wait(text: &str) -> Result<Duration, String> {
     duration::parse(text)
         .ok_or_else(|| "write whole numbers with units, such as 30s or 1h".to_owned())
 }

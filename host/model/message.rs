@@ -91,6 +91,27 @@ pub fn manifests_enabled(changed: i64, named: usize, is_enabled: bool) -> String
     format!("{changed} of {named} manifest(s) {what}.")
 }
 
+/// Why nothing was done for a group.
+pub fn group_not_found(name: &str) -> String {
+    format!("Manifest group '{name}' not found.")
+}
+
+/// What switching groups on or off came to.
+pub fn groups_enabled(changed: i64, named: usize, is_enabled: bool) -> String {
+    let what = if is_enabled { "enabled" } else { "disabled" };
+    format!("{changed} of {named} manifest group(s) {what}.")
+}
+
+/// What triggering groups came to.
+pub fn groups_triggered(queued: usize, joined: usize, dispatched: usize, named: usize) -> String {
+    let part = |count: usize, what: &str| {
+        if count > 0 { format!(", {count} {what}") } else { String::new() }
+    };
+    let joined = part(joined, "already queued (that entry now runs as the trigger)");
+    let dispatched = part(dispatched, "already dispatched");
+    format!("{queued} queued{joined}{dispatched} across {named} of {named} manifest group(s).")
+}
+
 /// What cancelling a manifest's runs came to.
 pub fn manifest_cancelled(runs: i64) -> String {
     format!("Cancellation requested for {runs} execution(s).")

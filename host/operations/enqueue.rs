@@ -46,7 +46,7 @@ pub async fn enqueue(
         let train = match components::active_train(tx, tenant, asked.train).await {
             Ok(stored) => trains::declared(&stored)?,
             Err(StoreError::NotFound { .. }) => {
-                return Ok(Outcome::refused(message::no_such_train(asked.train)));
+                return Ok(Outcome::missing(message::no_such_train(asked.train)));
             }
             Err(error) => return Err(error.into()),
         };

@@ -127,7 +127,7 @@ pub async fn set_enabled(
         for id in external_ids {
             match of_external_id(tx, tenant, id).await? {
                 Some(manifest) => found.insert(manifest.id, manifest),
-                None => return Ok(Outcome::refused(message::manifest_not_found(id)).with_count(0)),
+                None => return Ok(Outcome::missing(message::manifest_not_found(id)).with_count(0)),
             };
         }
         let named = found.len();
@@ -166,7 +166,7 @@ pub async fn cancel(
 ) -> Result<Outcome, OperationError> {
     let mut tx = db.read().await?;
     let Some(manifest) = of_external_id(&mut tx, tenant, external_id).await? else {
-        return Ok(Outcome::refused(message::manifest_not_found(external_id)));
+        return Ok(Outcome::missing(message::manifest_not_found(external_id)));
     };
     let mut active: Vec<RunId> = Vec::new();
     for state in [TrainState::Pending, TrainState::InProgress] {

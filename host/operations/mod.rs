@@ -4,7 +4,8 @@
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
 //! - [`dead_letters`] lists and resolves. What came of an action is an [`outcome`]; [`batch`] says how much at once.
-//! - [`enqueue`] queues a run of a train. [`manifests`], [`queue`] and [`runs`] list, show, switch and cancel.
+//! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
+//!   show, switch and cancel.
 //! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists. [`bench`] measures the
 //!   queue.
 
@@ -17,6 +18,7 @@ pub mod deploy;
 pub mod duration;
 pub mod enqueue;
 pub mod error;
+pub mod groups;
 pub mod manifest_file;
 pub mod manifests;
 pub mod outcome;

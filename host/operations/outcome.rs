@@ -12,17 +12,24 @@ pub struct Outcome {
     pub count: Option<i64>,
     /// What was done or why not, for the operator.
     pub message: String,
+    /// Whether it was not done because what was named does not exist.
+    pub is_missing: bool,
 }
 
 impl Outcome {
     /// It was done.
     pub fn done(message: impl Into<String>) -> Self {
-        Self { is_done: true, id: None, count: None, message: message.into() }
+        Self { is_done: true, id: None, count: None, message: message.into(), is_missing: false }
     }
 
     /// It was not done.
     pub fn refused(message: impl Into<String>) -> Self {
-        Self { is_done: false, id: None, count: None, message: message.into() }
+        Self { is_done: false, ..Self::done(message) }
+    }
+
+    /// It was not done: there is no such thing.
+    pub fn missing(message: impl Into<String>) -> Self {
+        Self { is_missing: true, ..Self::refused(message) }
     }
 
     /// The same, about this thing.

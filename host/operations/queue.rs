@@ -64,7 +64,7 @@ pub async fn cancel(db: &Db, tenant: TenantId, id: EntryId) -> Result<Outcome, S
                 Ok(Outcome::refused(message::entry_not_cancelled(id.0, status)))
             }
             Err(StoreError::NotFound { .. }) => {
-                Ok(Outcome::refused(message::entry_not_found(id.0)))
+                Ok(Outcome::missing(message::entry_not_found(id.0)))
             }
             Err(error) => Err(error),
         }

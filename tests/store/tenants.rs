@@ -340,6 +340,9 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         dead_letters::acknowledge_batch(acme, &[it.dead_letter], None);
         dead_letters::acknowledge_all(acme, Scope::Manifest(it.manifest), None);
         enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, delay: Duration::ZERO });
+        groups::list(acme, None, 10);
+        groups::set_enabled(acme, &["nightly".to_owned()], false);
+        groups::trigger(acme, &["nightly".to_owned()]);
         manifests::id_of(acme, "nightly");
         manifests::list(acme, None, 10);
         manifests::detail(acme, "nightly");
