@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::clock;
 use crate::engine::config::Shared;
 use crate::engine::due;
 use crate::engine::error::{EngineError, causes};
@@ -17,7 +16,7 @@ use crate::model::ids::{Claim, EntryId, ManifestId, TenantId};
 use crate::store::dispatch::{self, DispatchFailed, DispatchFailure};
 use crate::store::parked::{self, Stop};
 use crate::store::runs::Standing;
-use crate::store::{ParkReason, StoreError, TrainState, Tx, manifests, runs};
+use crate::store::{ParkReason, StoreError, TrainState, Tx, runs};
 
 /// The most ends in one transaction.
 const BATCH_MAX: usize = 64;
@@ -240,13 +239,11 @@ async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Written {
     if matches!(end.outcome, Outcome::Parked { .. }) {
         return Ok(is_told);
     }
+    let window = shared.config.failure_count_window;
     if matches!(end.outcome, Outcome::Completed { .. }) {
-        let now = tx.now().await?;
-        let stored = manifests::detail(tx, end.tenant, manifest).await?;
-        let random = clock::random::<8>().map(u64::from_le_bytes).map_err(StoreError::Random)?;
-        let next = due::after_success(&stored, now, random);
-        manifests::record_success(tx, manifest, next).await?;
+        due::succeed(tx, end.tenant, manifest, end.claim.run, window).await?;
+    } else {
+        due::settle(tx, end.tenant, manifest, window).await?;
     }
-    due::settle(tx, end.tenant, manifest, shared.config.failure_count_window).await?;
     Ok(is_told)
 }

@@ -42,8 +42,14 @@ pub struct EngineConfig {
     pub max_queued_jobs_per_cycle: Option<usize>,
     /// What happens to entries that cannot be delivered to a worker.
     pub dispatch: DispatchPolicy,
-    /// How many entries a pass of the manifest manager makes.
-    pub max_work_queue_entries_per_cycle: u32,
+    /// How many entries a pass of the manifest manager makes; `None`: any number.
+    pub max_work_queue_entries_per_cycle: Option<u32>,
+    /// How much higher the priority of a dependent's entries is than its manifest's.
+    pub dependent_priority_boost: i16,
+    /// How long an entry may be staged before it is resolved.
+    pub stale_staged_entry_timeout: Duration,
+    /// Whether an entry staged for too long is dispatched rather than withdrawn.
+    pub promotes_stale_staged_entries: bool,
     /// `max_retries` of manifests that do not state it.
     pub default_max_retries: i32,
     /// How long a failure counts, unless its manifest says so.
@@ -102,7 +108,10 @@ impl EngineConfig {
             exclude_from_max_active_jobs: Vec::new(),
             max_queued_jobs_per_cycle: Some(100),
             dispatch: DispatchPolicy::default(),
-            max_work_queue_entries_per_cycle: 200,
+            max_work_queue_entries_per_cycle: Some(200),
+            dependent_priority_boost: 16,
+            stale_staged_entry_timeout: Duration::from_mins(10),
+            promotes_stale_staged_entries: false,
             default_max_retries: 3,
             failure_count_window: Duration::from_hours(24),
             retry: RetryPolicy::default(),

@@ -178,6 +178,33 @@ mod tests {
         }
     }
 
+    /// R17: the formula by hand, and the cap where no number holds it.
+    #[test]
+    fn delays_of_few_and_of_very_many_failures() {
+        let day = Duration::from_hours(24);
+        let second = Duration::from_secs(1);
+        let twice = RetryPolicy { delay: second, multiplier: 2.0, delay_max: Duration::MAX };
+        let capped = RetryPolicy { delay_max: day, ..twice };
+        let steep = RetryPolicy { multiplier: 1e308, ..capped };
+        let flat = RetryPolicy { multiplier: 1.0, ..capped };
+        let cases = [
+            (0, second, second, second, second),
+            (1, second, second, second, second),
+            (2, 2 * second, 2 * second, day, second),
+            (62, Duration::from_secs(1 << 61), day, day, second),
+            (63, Duration::from_secs(1 << 62), day, day, second),
+            (64, Duration::from_secs(1 << 63), day, day, second),
+            (310, Duration::MAX, day, day, second),
+            (u64::from(u32::MAX), Duration::MAX, day, day, second),
+        ];
+        for (failures, uncapped, by_two, by_much, by_one) in cases {
+            assert_eq!(twice.delay_after(failures), uncapped, "{failures}");
+            assert_eq!(capped.delay_after(failures), by_two, "{failures}");
+            assert_eq!(steep.delay_after(failures), by_much, "{failures}");
+            assert_eq!(flat.delay_after(failures), by_one, "{failures}");
+        }
+    }
+
     /// R25: without a delay retries do not wait, however many there were.
     #[test]
     fn no_delay_stays_none() {

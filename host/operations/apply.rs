@@ -85,7 +85,7 @@ pub async fn apply(
         };
         let statement = statement(tenant, stated, fitted, group, file);
         let id = manifests::upsert(tx, &statement).await?;
-        let due = due::settle(tx, tenant, id, window).await?;
+        let due = due::settle_stated(tx, tenant, id, window).await?;
         let manifest = Manifest { next_due_at: due, ..manifests::detail(tx, tenant, id).await? };
         let change = match before {
             None => Change::New,

@@ -1,9 +1,9 @@
-//! Manifests and their groups: what is stated, when it is due, and what its runs came to.
+//! Manifests: what is stated, and when it is due. What that depends on is in [`due`](super::due).
 
-use super::db::{Tx, execute, on};
+use super::db::{Sql, Tx, execute, on};
 use super::error::StoreError;
-use super::types::{MisfirePolicy, ScheduleType, TrainState, row};
-use crate::model::ids::{GroupId, ManifestId, RunId, TenantId};
+use super::types::{MisfirePolicy, ScheduleType, row};
+use crate::model::ids::{GroupId, ManifestId, TenantId};
 use crate::model::timestamp::Timestamp;
 
 /// A setting that may be stated as absent, which is not the same as not being stated.
@@ -143,6 +143,7 @@ pub struct Manifest {
     pub replay_decisions_on_retry: bool,
     pub dead_letter_on: Option<String>,
     pub next_due_at: Option<Timestamp>,
+    pub last_successful_occurrence: Option<Timestamp>,
 }
 
 row!(Manifest {
@@ -174,6 +175,7 @@ row!(Manifest {
     replay_decisions_on_retry,
     dead_letter_on,
     next_due_at,
+    last_successful_occurrence,
 });
 
 /// Named one by one: a newer trax may add columns while this one runs.
@@ -184,7 +186,7 @@ macro_rules! columns {
          timeout_seconds, last_successful_run, depends_on_manifest_id, priority, \
          manifest_group_id, misfire_policy, misfire_threshold_seconds, scheduled_at, \
          exclusions, variance_seconds, next_scheduled_run, failure_window_seconds, owner, \
-         replay_decisions_on_retry, dead_letter_on, next_due_at"
+         replay_decisions_on_retry, dead_letter_on, next_due_at, last_successful_occurrence"
     };
 }
 
@@ -217,6 +219,13 @@ pub async fn upsert(tx: &mut Tx<'_>, stated: &Statement<'_>) -> Result<ManifestI
             exclusions = excluded.exclusions,
             variance_seconds = excluded.variance_seconds, owner = excluded.owner,
             dead_letter_on = excluded.dead_letter_on,
+            -- What was computed for another schedule says nothing about this one.
+            next_scheduled_run = CASE WHEN manifest.schedule_type = excluded.schedule_type
+                AND manifest.cron_expression IS NOT DISTINCT FROM excluded.cron_expression
+                AND manifest.time_zone = excluded.time_zone
+                AND manifest.interval_seconds IS NOT DISTINCT FROM excluded.interval_seconds
+                AND manifest.variance_seconds IS NOT DISTINCT FROM excluded.variance_seconds
+                THEN manifest.next_scheduled_run END,
             is_enabled = COALESCE($19, manifest.is_enabled),
             max_retries = COALESCE($20, manifest.max_retries),
             timeout_seconds = CASE WHEN $26 THEN $22 ELSE manifest.timeout_seconds END,
@@ -299,6 +308,32 @@ pub async fn detail(
     found.ok_or_else(|| StoreError::NotFound { what: "manifest", id: manifest.to_string() })
 }
 
+/// Postgres holds the row until the transaction ends, without keeping runs and entries from referring to it; SQLite has
+/// one writer.
+const LOCKED: Sql = Sql {
+    sqlite: concat!("SELECT ", columns!(), " FROM manifest WHERE tenant_id = $1 AND id = $2"),
+    postgres: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM manifest WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
+    ),
+};
+
+/// The same, and nobody else who asks in this way gets it before this transaction ends. Whoever says when a manifest is
+/// due asks so, before it reads what that depends on: of two who do, the later one sees what the earlier one did.
+///
+/// # Errors
+/// [`StoreError::NotFound`] when this tenant has none.
+pub async fn locked(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    manifest: ManifestId,
+) -> Result<Manifest, StoreError> {
+    let sql = tx.pick(LOCKED);
+    let found = on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(manifest).fetch_optional(c))?;
+    found.ok_or_else(|| StoreError::NotFound { what: "manifest", id: manifest.to_string() })
+}
+
 /// A tenant's manifests whose ids come after `after`, by id.
 pub async fn list(
     tx: &mut Tx<'_>,
@@ -312,18 +347,6 @@ pub async fn list(
         " FROM manifest WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     );
     on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(after).bind(i64::from(limit)).fetch_all(c))
-}
-
-/// The manifests that are due, longest first. Nothing blocks them: whatever does, clears when they are due.
-pub async fn due(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Manifest>, StoreError> {
-    let now = tx.now().await?;
-    let sql = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM manifest WHERE next_due_at IS NOT NULL AND next_due_at <= $1
-            ORDER BY next_due_at, id LIMIT $2"
-    );
-    on!(tx, |c| sqlx::query_as(sql).bind(now).bind(i64::from(limit)).fetch_all(c))
 }
 
 /// Says when a manifest is next due; `None` while something blocks it.
@@ -348,18 +371,27 @@ pub async fn set_next_scheduled_run(
     Ok(())
 }
 
-/// Records that a run of the manifest succeeded: the anchor moves to now, and a one-off is disabled.
+/// Records that a run of the manifest succeeded: the anchors move to now and to what the run ran for, and a one-off is
+/// disabled. Gives the manifest as it is then.
 pub async fn record_success(
     tx: &mut Tx<'_>,
     manifest: ManifestId,
+    occurrence: Option<Timestamp>,
     next_scheduled_run: Option<Timestamp>,
-) -> Result<(), StoreError> {
+) -> Result<Manifest, StoreError> {
     let now = tx.now().await?;
-    let sql = "UPDATE manifest SET last_successful_run = $2, next_scheduled_run = $3,
-            is_enabled = is_enabled AND schedule_type <> 'once'
-        WHERE id = $1";
-    execute!(tx, sqlx::query(sql).bind(manifest).bind(now).bind(next_scheduled_run))?;
-    Ok(())
+    let sql = concat!(
+        "UPDATE manifest SET last_successful_run = $2, last_successful_occurrence = $3,
+            next_scheduled_run = $4, is_enabled = is_enabled AND schedule_type <> 'once'
+        WHERE id = $1 RETURNING ",
+        columns!()
+    );
+    on!(tx, |c| sqlx::query_as(sql)
+        .bind(manifest)
+        .bind(now)
+        .bind(occurrence)
+        .bind(next_scheduled_run)
+        .fetch_one(c))
 }
 
 /// Enables or disables a manifest. Disabled, it is not due; enabled, the caller says when it is.
@@ -397,78 +429,4 @@ pub async fn set_replay_decisions_on_retry(
     let sql = "UPDATE work_queue SET replay_decisions_of = NULL
         WHERE manifest_id = $1 AND status = 'queued' AND replay_decisions_of IS NOT NULL";
     execute!(tx, sqlx::query(sql).bind(manifest))
-}
-
-/// The facts about a manifest's runs that decide what happens next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each of which some rule asks for"
-)]
-pub struct History {
-    /// Failures that count: in the window, dispatched, and later than the last resolved dead letter.
-    pub failed_count: i64,
-    /// When it was last cancelled.
-    pub last_cancelled_at: Option<Timestamp>,
-    /// Whether a dead letter awaits somebody.
-    pub has_awaiting_dead_letter: bool,
-    /// Whether an entry is queued.
-    pub has_queued_work: bool,
-    /// Whether a run is pending, in progress or parked.
-    pub has_active_run: bool,
-    /// Whether it ever succeeded.
-    pub has_succeeded: bool,
-}
-
-row!(History {
-    failed_count,
-    last_cancelled_at,
-    has_awaiting_dead_letter,
-    has_queued_work,
-    has_active_run,
-    has_succeeded,
-});
-
-/// The facts about a manifest's runs, counting failures that started at or after `window_start`.
-pub async fn history(
-    tx: &mut Tx<'_>,
-    manifest: ManifestId,
-    window_start: Timestamp,
-) -> Result<History, StoreError> {
-    let sql = "SELECT
-        (SELECT COUNT(*) FROM metadata r
-            WHERE r.manifest_id = $1 AND r.train_state = 'failed' AND r.start_time >= $2
-                -- An attempt that was never delivered is nobody's failure.
-                AND COALESCE(r.failure_exception, '') <> 'DispatchRequeued'
-                AND NOT EXISTS (SELECT 1 FROM dead_letter d
-                    WHERE d.manifest_id = $1 AND d.resolved_at IS NOT NULL
-                    AND d.resolved_at >= r.start_time)
-        ) AS failed_count,
-        (SELECT MAX(COALESCE(end_time, start_time)) FROM metadata
-            WHERE manifest_id = $1 AND train_state IN ('completed', 'failed', 'cancelled')
-                AND train_state = 'cancelled') AS last_cancelled_at,
-        EXISTS (SELECT 1 FROM dead_letter WHERE manifest_id = $1
-        AND status = 'awaiting_intervention')
-            AS has_awaiting_dead_letter,
-        EXISTS (SELECT 1 FROM work_queue WHERE manifest_id = $1
-        AND status = 'queued') AS has_queued_work,
-        EXISTS (SELECT 1 FROM metadata WHERE manifest_id = $1
-        AND train_state IN ('pending', 'in_progress'))
-            AS has_active_run,
-        EXISTS (SELECT 1 FROM metadata
-            WHERE manifest_id = $1 AND train_state IN ('completed', 'failed', 'cancelled')
-                AND train_state = 'completed') AS has_succeeded";
-    on!(tx, |c| sqlx::query_as(sql).bind(manifest).bind(window_start).fetch_one(c))
-}
-
-/// The newest run of a manifest that finished, undelivered attempts left out.
-pub async fn latest_finished(
-    tx: &mut Tx<'_>,
-    manifest: ManifestId,
-) -> Result<Option<(RunId, TrainState)>, StoreError> {
-    let sql = "SELECT id, train_state FROM metadata
-        WHERE manifest_id = $1 AND train_state IN ('completed', 'failed', 'cancelled')
-            AND COALESCE(failure_exception, '') <> 'DispatchRequeued'
-        ORDER BY start_time DESC, id DESC LIMIT 1";
-    on!(tx, |c| sqlx::query_as(sql).bind(manifest).fetch_optional(c))
 }

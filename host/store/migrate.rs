@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = migrations![
     11 "0011_logs",
     12 "0012_parked_runs",
     13 "0013_dispatch",
+    15 "0015_schedules",
     16 "0016_wake_ups",
 ];
 

@@ -5,8 +5,8 @@
 //! carries its claim, and a claim that was lost writes nothing. Instants come from [`Tx::now`], never from the host.
 //!
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`],
-//! [`manifests`] and their [`orphans`]; [`hosts`]; [`queue`], [`enqueue_many`], [`capacity`], [`claim`] with
-//! `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`],
+//! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
+//! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`],
 //! [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them; [`statistics`]; and
 //! [`wakeups`], which only make things happen sooner.
 
@@ -17,6 +17,7 @@ pub mod components;
 pub mod dead_letters;
 pub mod decisions;
 pub mod dispatch;
+pub mod due;
 pub mod enqueue_many;
 pub mod groups;
 pub mod hosts;
@@ -28,6 +29,7 @@ pub mod parked;
 pub mod queue;
 pub mod resolve;
 pub mod runs;
+pub mod staged;
 pub mod statistics;
 pub mod tenants;
 pub mod wakeups;

@@ -6,11 +6,11 @@ use trax::model::failure::Failure;
 use trax::model::ids::{ManifestId, RunId};
 use trax::model::timestamp::Timestamp;
 use trax::store::dispatch::DISPATCH_REQUEUED;
+use trax::store::due::{due, history, latest_finished};
 use trax::store::groups::{self, GroupStatement};
 use trax::store::manifests::{
-    Manifest, Schedule, Setting, Statement, detail, due, history, latest_finished, list,
-    of_external_id, record_success, set_due, set_enabled, set_next_scheduled_run,
-    set_replay_decisions_on_retry, upsert,
+    Manifest, Schedule, Setting, Statement, detail, list, of_external_id, record_success, set_due,
+    set_enabled, set_next_scheduled_run, set_replay_decisions_on_retry, upsert,
 };
 use trax::store::queue::NewEntry;
 use trax::store::runs::{cancel, complete, fail};
@@ -154,8 +154,8 @@ async fn a_success_moves_the_anchor(w: World) {
     let once = w.manifest("once").await;
     w.sql("UPDATE manifest SET schedule_type = 'once' WHERE external_id = 'once'").await.unwrap();
 
-    w.write(async |tx| record_success(tx, hourly, Some(next)).await).await;
-    w.write(async |tx| record_success(tx, once, None).await).await;
+    w.write(async |tx| record_success(tx, hourly, Some(now), Some(next)).await).await;
+    w.write(async |tx| record_success(tx, once, None, None).await).await;
 
     let m = stored(&w, hourly).await;
     assert_eq!(

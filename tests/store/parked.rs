@@ -6,7 +6,7 @@ use trax::model::ids::ClaimToken;
 use trax::store::capacity::Capacity;
 use trax::store::parked::{Stop, park, resume_ready, wake};
 use trax::store::runs::{active, complete, detail, lost, request_cancel};
-use trax::store::{ParkReason, StoreError, TrainState, manifests};
+use trax::store::{ParkReason, StoreError, TrainState, due};
 
 use super::world::World;
 
@@ -87,7 +87,7 @@ async fn a_parked_run_takes_no_capacity_and_is_not_lost_but_its_manifest_is_busy
     assert_eq!(w.read(async |tx| lost(tx, 5).await).await, []);
     let facts = w.read(async |tx| {
         let now = tx.now().await?;
-        manifests::history(tx, manifest, now).await
+        due::history(tx, manifest, now).await
     });
     assert!(facts.await.has_active_run);
 }
