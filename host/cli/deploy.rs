@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use crate::operations::duration;
 use crate::operations::error::OperationError;
 use crate::operations::manifest_file::{self, ManifestFile};
 use crate::operations::prune::{self, Pruned};
-use crate::store::{Db, StoreError};
+use crate::store::{Db, ScheduleType, StoreError};
 
 /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
 #[derive(Debug, Args)]
@@ -236,7 +237,10 @@ impl Stored {
             json!({
                 "id": manifest.external_id, "train": manifest.name,
                 "change": applied.change.as_str(), "enabled": manifest.is_enabled,
+                "schedule_type": manifest.schedule_type.as_str(),
                 "interval_seconds": manifest.interval_seconds,
+                "cron_expression": manifest.cron_expression, "time_zone": manifest.time_zone,
+                "scheduled_at": manifest.scheduled_at.map(|at| at.to_string()),
                 "max_retries": manifest.max_retries, "priority": manifest.priority,
                 "timeout_seconds": manifest.timeout_seconds,
                 "next_due_at": manifest.next_due_at.map(|at| at.to_string()),
@@ -252,13 +256,23 @@ impl Stored {
 /// When a manifest runs, in words.
 fn when(applied: &Applied) -> String {
     let manifest = &applied.manifest;
+    if !manifest.is_enabled {
+        return "disabled".to_owned();
+    }
     let seconds = manifest.interval_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    match seconds {
-        _ if !manifest.is_enabled => "disabled".to_owned(),
-        Some(seconds) => {
-            let every = duration::written(std::time::Duration::from_secs(seconds));
-            format!("every {every}")
+    let expression = manifest.cron_expression.as_deref().unwrap_or_default();
+    match manifest.schedule_type {
+        ScheduleType::Interval => {
+            let every = Duration::from_secs(seconds.unwrap_or_default());
+            format!("every {}", duration::written(every))
         }
-        None => "on demand".to_owned(),
+        ScheduleType::Cron => format!("at {expression} in {}", manifest.time_zone),
+        ScheduleType::Once => match manifest.scheduled_at {
+            Some(at) => format!("once at {at}"),
+            None => "once".to_owned(),
+        },
+        ScheduleType::Dependent => "after another one".to_owned(),
+        ScheduleType::DormantDependent => "when a run of another one asks for it".to_owned(),
+        ScheduleType::None | ScheduleType::OnDemand => "on demand".to_owned(),
     }
 }

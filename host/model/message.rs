@@ -36,6 +36,23 @@ pub fn dispatch_requeued(attempt: i32, max: i32, exception: &str, reason: &str) 
     )
 }
 
+/// Why a manifest cannot be stated that depends on one there is not.
+pub fn parent_missing(parent: &str) -> String {
+    format!(
+        "Parent manifest with ExternalId '{parent}' not found. Ensure the parent manifest is scheduled before its \
+         dependents."
+    )
+}
+
+/// Why manifests cannot be stated whose groups wait for each other.
+pub fn group_cycle(groups: &[&str]) -> String {
+    format!(
+        "Circular dependency detected among manifest groups: [{}]. Manifest groups must form a directed acyclic graph \
+         (DAG).",
+        groups.join(", ")
+    )
+}
+
 /// What everybody is told of a run that failed before it started; its record says why.
 pub const DISPATCH_FAILED: &str =
     "The run could not be dispatched, so it never started. See the run's record for the cause.";
@@ -183,6 +200,21 @@ pub fn note_too_long(length: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// M30, M32: what is refused names the groups, or the parent.
+    #[test]
+    fn dependencies_that_cannot_be_are_named() {
+        assert_eq!(
+            group_cycle(&["group-a", "group-b", "group-c"]),
+            "Circular dependency detected among manifest groups: [group-a, group-b, group-c]. Manifest groups must \
+             form a directed acyclic graph (DAG)."
+        );
+        assert_eq!(
+            parent_missing("p"),
+            "Parent manifest with ExternalId 'p' not found. Ensure the parent manifest is scheduled before its \
+             dependents."
+        );
+    }
 
     /// M7: the reason of a dead letter names both numbers.
     #[test]

@@ -18,6 +18,12 @@ impl Timestamp {
         (Self::MIN.0..=Self::MAX.0).contains(&micros).then_some(Self(micros))
     }
 
+    /// Reads RFC 3339 with an offset from UTC, such as `2026-12-24T18:00:00+01:00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let instant: jiff::Timestamp = text.parse().ok()?;
+        Self::from_micros(instant.as_microsecond())
+    }
+
     /// Microseconds since 1970.
     pub const fn as_micros(self) -> i64 {
         self.0

@@ -8,13 +8,20 @@ use crate::chain::schema::Types;
 use crate::engine::due;
 use crate::model::ids::{GroupId, TenantId};
 use crate::model::limits::Limits;
+use crate::model::message;
+use crate::model::schedule::cycle::in_cycle;
+use crate::model::schedule::exclusion::Exclusion;
+use crate::model::timestamp::Timestamp;
 use crate::operations::error::OperationError;
-use crate::operations::manifest_file::{ManifestFile, StatedManifest};
+use crate::operations::manifest_file::{
+    ManifestFile, Scheduler, StatedManifest, StatedSchedule, StatedTimer,
+};
 use crate::operations::table::{Faults, unknown};
 use crate::operations::trains;
 use crate::store::groups::{self, GroupStatement};
 use crate::store::manifests::{self, Manifest, Schedule, Setting, Statement};
-use crate::store::{MisfirePolicy, ScheduleType, StoreError, Tx, components};
+use crate::store::runs::{self, RunFilter};
+use crate::store::{MisfirePolicy, ScheduleType, StoreError, Tx, components, due as due_store};
 
 /// `max_retries` of a new manifest when neither it nor the scheduler's options say.
 const MAX_RETRIES: i32 = 3;
@@ -63,7 +70,9 @@ pub async fn apply(
     file: &ManifestFile,
 ) -> Result<Vec<Applied>, OperationError> {
     let fitted = fit_all(tx, tenant, file).await?;
+    let order = parents_first(tx, tenant, file).await?;
     let mut groups = Groups::load(tx, tenant).await?;
+    let mut switched = Vec::new();
     for stated in &file.groups {
         let statement = GroupStatement {
             tenant,
@@ -72,18 +81,31 @@ pub async fn apply(
             priority: stated.priority,
             is_enabled: stated.is_enabled,
         };
-        groups.state(tx, &statement).await?;
+        let group = groups.state(tx, &statement).await?;
+        if stated.is_enabled.is_some() {
+            switched.push(group);
+        }
     }
     let window = file.scheduler.failure_count_window.unwrap_or(FAILURE_COUNT_WINDOW);
     let mut applied = Vec::new();
-    for (stated, fitted) in file.manifests.iter().zip(&fitted) {
+    for index in order {
+        let (stated, fitted) = (&file.manifests[index], &fitted[index]);
         let group = groups.of(tx, tenant, stated).await?;
         let before = match manifests::of_external_id(tx, tenant, &stated.id).await {
             Ok(before) => Some(before),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let statement = statement(tenant, stated, fitted, group, file);
+        let parent = match &stated.schedule.timer {
+            StatedTimer::After { parent, .. } => {
+                Some(manifests::of_external_id(tx, tenant, parent).await?.id)
+            }
+            _ => None,
+        };
+        let scheduled_at = scheduled_at(tx, stated, before.as_ref()).await?;
+        let schedule =
+            Schedule { scheduled_at, depends_on: parent, ..schedule(stated, &file.scheduler) };
+        let statement = Statement { schedule, ..statement(tenant, stated, fitted, group, file) };
         let id = manifests::upsert(tx, &statement).await?;
         let due = due::settle_stated(tx, tenant, id, window).await?;
         let manifest = Manifest { next_due_at: due, ..manifests::detail(tx, tenant, id).await? };
@@ -92,9 +114,147 @@ pub async fn apply(
             Some(before) if is_same(&before, &manifest) => Change::Unchanged,
             Some(_) => Change::Changed,
         };
-        applied.push(Applied { manifest, change });
+        applied.push((index, Applied { manifest, change }));
     }
-    Ok(applied)
+    refuse_cycles(tx, tenant).await?;
+    for group in switched {
+        due::settle_group(tx, tenant, group, window).await?;
+    }
+    applied.sort_by_key(|(index, _)| *index);
+    Ok(applied.into_iter().map(|(_, applied)| applied).collect())
+}
+
+/// The manifests of a file by their places in it, parents before those that depend on them.
+async fn parents_first(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    file: &ManifestFile,
+) -> Result<Vec<usize>, OperationError> {
+    let mut faults = Faults::new(&file.path, &file.text);
+    let places: HashMap<&str, usize> = file
+        .manifests
+        .iter()
+        .enumerate()
+        .map(|(index, stated)| (stated.id.as_str(), index))
+        .collect();
+    let mut order = Vec::with_capacity(file.manifests.len());
+    let mut waiting = Vec::new();
+    for (index, stated) in file.manifests.iter().enumerate() {
+        let StatedTimer::After { parent, place, .. } = &stated.schedule.timer else {
+            order.push(index);
+            continue;
+        };
+        if let Some(parent) = places.get(parent.as_str()) {
+            waiting.push((index, *parent));
+            continue;
+        }
+        match manifests::of_external_id(tx, tenant, parent).await {
+            Ok(_) => order.push(index),
+            Err(StoreError::NotFound { .. }) => {
+                let title = format!("manifest '{}': after", stated.id.escape_debug());
+                faults.add(place, title, message::parent_missing(parent));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut is_placed = vec![false; file.manifests.len()];
+    for index in &order {
+        is_placed[*index] = true;
+    }
+    loop {
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(_, parent)| is_placed[*parent]);
+        waiting = rest;
+        if ready.is_empty() {
+            break;
+        }
+        for (index, _) in ready {
+            is_placed[index] = true;
+            order.push(index);
+        }
+    }
+    // Those that wait for a parent that is missing have had their fault above.
+    if let Some(text) = faults.into_text() {
+        return Err(OperationError::Stated(text));
+    }
+    let mut faults = Faults::new(&file.path, &file.text);
+    for (index, _) in waiting {
+        let stated = &file.manifests[index];
+        let StatedTimer::After { place, .. } = &stated.schedule.timer else { continue };
+        let title = format!("manifest '{}': after", stated.id.escape_debug());
+        faults.add(
+            place,
+            title,
+            "waits for itself, through those it is after; leave one `after` out",
+        );
+    }
+    faults.into_text().map_or(Ok(order), |text| Err(OperationError::Stated(text)))
+}
+
+/// Refuses groups that wait for each other, of whatever file.
+async fn refuse_cycles(tx: &mut Tx<'_>, tenant: TenantId) -> Result<(), OperationError> {
+    let dependencies = due_store::group_dependencies(tx, tenant).await?;
+    let arrows: Vec<(&str, &str)> =
+        dependencies.iter().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let groups = in_cycle(&arrows);
+    if groups.is_empty() {
+        return Ok(());
+    }
+    Err(OperationError::Stated(message::group_cycle(&groups)))
+}
+
+/// The instant of a one-off. A delay counts from now as long as the one-off has not run.
+async fn scheduled_at(
+    tx: &mut Tx<'_>,
+    stated: &StatedManifest,
+    before: Option<&Manifest>,
+) -> Result<Option<Timestamp>, OperationError> {
+    match stated.schedule.timer {
+        StatedTimer::OnceAt(at) => Ok(Some(at)),
+        StatedTimer::OnceIn(delay) => {
+            if let Some(before) = before.filter(|before| before.scheduled_at.is_some()) {
+                let filter = RunFilter { manifest: Some(before.id), ..RunFilter::default() };
+                if !runs::list(tx, before.tenant_id, filter, 1).await?.is_empty() {
+                    return Ok(before.scheduled_at);
+                }
+            }
+            Ok(Some(tx.now().await?.saturating_add(delay)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A schedule as it is stored, but for what depends on the store.
+fn schedule(stated: &StatedManifest, scheduler: &Scheduler) -> Schedule {
+    let StatedSchedule { timer, zone, exclusions, variance_seconds } = &stated.schedule;
+    let schedule_type = match timer {
+        StatedTimer::OnDemand => ScheduleType::OnDemand,
+        StatedTimer::Every(_) => ScheduleType::Interval,
+        StatedTimer::Cron(_) => ScheduleType::Cron,
+        StatedTimer::OnceAt(_) | StatedTimer::OnceIn(_) => ScheduleType::Once,
+        StatedTimer::After { is_dormant: true, .. } => ScheduleType::DormantDependent,
+        StatedTimer::After { is_dormant: false, .. } => ScheduleType::Dependent,
+    };
+    let policy = stated.misfire.or(scheduler.default_misfire_policy);
+    Schedule {
+        cron_expression: match timer {
+            StatedTimer::Cron(expression) => Some(expression.clone()),
+            _ => None,
+        },
+        time_zone: zone.name().to_owned(),
+        // At most ten years, which fit.
+        interval_seconds: match timer {
+            StatedTimer::Every(every) => i32::try_from(every.as_secs()).ok(),
+            _ => None,
+        },
+        misfire_policy: policy.unwrap_or(MisfirePolicy::FireOnceNow),
+        misfire_threshold_seconds: stated
+            .misfire_threshold_seconds
+            .or(scheduler.default_misfire_threshold_seconds),
+        exclusions: (!exclusions.is_empty()).then(|| Exclusion::write_all(exclusions)),
+        variance_seconds: *variance_seconds,
+        ..Schedule::new(schedule_type)
+    }
 }
 
 /// Whether nothing that can be stated differs.
@@ -183,18 +343,6 @@ fn statement<'a>(
     file: &'a ManifestFile,
 ) -> Statement<'a> {
     let scheduler = &file.scheduler;
-    let schedule_type =
-        if stated.every.is_some() { ScheduleType::Interval } else { ScheduleType::OnDemand };
-    let policy = stated.misfire.or(scheduler.default_misfire_policy);
-    let schedule = Schedule {
-        // At most ten years, which fit.
-        interval_seconds: stated.every.and_then(|every| i32::try_from(every.as_secs()).ok()),
-        misfire_policy: policy.unwrap_or(MisfirePolicy::FireOnceNow),
-        misfire_threshold_seconds: stated
-            .misfire_threshold_seconds
-            .or(scheduler.default_misfire_threshold_seconds),
-        ..Schedule::new(schedule_type)
-    };
     Statement {
         tenant,
         external_id: &stated.id,
@@ -202,7 +350,7 @@ fn statement<'a>(
         input_type: Some(&fitted.type_name),
         input: Some(&fitted.input),
         group,
-        schedule,
+        schedule: Schedule::new(ScheduleType::OnDemand),
         owner: file.owner.as_deref(),
         is_enabled: stated.is_enabled,
         max_retries: stated.max_retries,

@@ -12,7 +12,7 @@ use crate::operations::outcome::Outcome;
 use crate::store::dead_letters::{self, DeadLetter};
 use crate::store::queue::{self, Enqueued, NewEntry};
 use crate::store::resolve::{self, Requeued, Which};
-use crate::store::{Db, DeadLetterStatus, StoreError, Tx, manifests, runs};
+use crate::store::{Db, DeadLetterStatus, StoreError, Tx, due, manifests, runs};
 
 /// How many manifests one transaction of requeueing all deals with.
 const MANIFESTS_PER_PAGE: u32 = 1_000;
@@ -151,7 +151,7 @@ async fn enqueue(
     dead_letter: &DeadLetter,
 ) -> Result<Option<EntryId>, StoreError> {
     let manifest = manifests::detail(tx, tenant, dead_letter.manifest_id).await?;
-    let failed = match manifests::latest_finished(tx, manifest.id).await? {
+    let failed = match due::latest_finished(tx, manifest.id).await? {
         Some((run, crate::store::TrainState::Failed)) => Some(runs::detail(tx, tenant, run).await?),
         _ => None,
     };

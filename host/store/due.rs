@@ -41,6 +41,22 @@ pub async fn dependents(
     on!(tx, |c| sqlx::query_scalar(sql).bind(manifest).fetch_all(c))
 }
 
+/// Which groups of a tenant have manifests that depend on manifests of another group: the names of both, the one that is
+/// waited for first.
+pub async fn group_dependencies(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let sql = "SELECT DISTINCT pg.name, cg.name FROM manifest c
+        JOIN manifest p ON p.id = c.depends_on_manifest_id
+        JOIN manifest_group pg ON pg.id = p.manifest_group_id
+        JOIN manifest_group cg ON cg.id = c.manifest_group_id
+        WHERE c.tenant_id = $1 AND c.depends_on_manifest_id IS NOT NULL
+            AND c.manifest_group_id <> p.manifest_group_id
+        ORDER BY 1, 2";
+    on!(tx, |c| sqlx::query_as(sql).bind(tenant).fetch_all(c))
+}
+
 /// The manifests of a group with ids after `after`, by id.
 pub async fn of_group(
     tx: &mut Tx<'_>,

@@ -10,6 +10,7 @@ mod hand_over;
 mod outages;
 mod recovery;
 mod retries;
+mod schedules;
 mod statements;
 mod triggers;
 mod wakeups;

@@ -73,7 +73,7 @@ pub struct CronFault(String);
 /// A cron expression in a zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
-    pattern: croner::Cron,
+    pattern: Box<croner::Cron>,
     zone: Zone,
 }
 
@@ -115,7 +115,7 @@ impl Cron {
             CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let pattern =
             parser.parse(&plain.join(" ")).map_err(|fault| CronFault(fault.to_string()))?;
-        Ok(Self { pattern, zone })
+        Ok(Self { pattern: Box::new(pattern), zone })
     }
 
     /// Its zone.

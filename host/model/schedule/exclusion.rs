@@ -80,7 +80,7 @@ impl Exclusion {
         for name in names {
             let is_it =
                 |day: &&str| day.eq_ignore_ascii_case(name) || day[..3].eq_ignore_ascii_case(name);
-            let found = DAYS.iter().position(|day| is_it(&day)).ok_or_else(|| {
+            let found = DAYS.iter().position(is_it).ok_or_else(|| {
                 let name: String = name.escape_debug().take(40).collect();
                 format!("'{name}' is no day; write monday, tue, ...")
             })?;

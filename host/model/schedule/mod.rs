@@ -1,9 +1,10 @@
 //! When a schedule is due. A failure moves nothing here: what was due before it is due after it.
 //!
 //! [`cron`] and [`exclusion`] read what a person writes, in a [`zone`]; [`share`] says whose turn it is when more is due
-//! than one pass queues.
+//! than one pass queues, and [`cycle`] which groups would wait for each other.
 
 pub mod cron;
+pub mod cycle;
 pub mod exclusion;
 pub mod share;
 #[cfg(test)]

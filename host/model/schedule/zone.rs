@@ -52,7 +52,7 @@ impl Zone {
     /// comes next. `None`: after the end of the calendar, or not after `after`.
     pub(super) fn when(&self, said: DateTime, after: Timestamp) -> Option<Timestamp> {
         let said: AmbiguousTimestamp = self.0.to_ambiguous_timestamp(said);
-        let candidates = [said.clone().earlier().ok(), said.later().ok()];
+        let candidates = [said.earlier().ok(), said.later().ok()];
         let mut candidates = candidates.into_iter().flatten().filter_map(of_jiff);
         candidates.find(|candidate| *candidate > after)
     }

@@ -14,6 +14,7 @@
 //! What is not stated stays as it is stored. A file is read whole: either all of it is right, or every fault is named.
 
 mod input;
+mod schedule;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use crate::model::json::Json;
 use crate::model::name::is_label;
 use crate::operations::error::OperationError;
 use crate::operations::manifest_file::input::read_input;
+pub use crate::operations::manifest_file::schedule::{StatedSchedule, StatedTimer};
 pub use crate::operations::manifest_file::scheduler::Scheduler;
 use crate::operations::table::{Faults, Place, Section};
 use crate::store::MisfirePolicy;
@@ -43,10 +45,17 @@ const PRIORITIES: std::ops::RangeInclusive<i64> = 0..=31;
 const MISFIRES: [(&str, MisfirePolicy); 2] =
     [("fire_once_now", MisfirePolicy::FireOnceNow), ("do_nothing", MisfirePolicy::DoNothing)];
 
-const MANIFEST_KEYS: [&str; 14] = [
+const MANIFEST_KEYS: [&str; 21] = [
     "id",
     "train",
     "every",
+    "cron",
+    "time_zone",
+    "once",
+    "after",
+    "dormant",
+    "exclude",
+    "variance",
     "input",
     "input_file",
     "enabled",
@@ -99,8 +108,8 @@ pub struct StatedManifest {
     pub id: String,
     /// The train it runs.
     pub train: String,
-    /// The time from a success to the next run. Without it the manifest runs on demand only.
-    pub every: Option<Duration>,
+    /// When it runs.
+    pub schedule: StatedSchedule,
     /// The input of its runs; an empty object if nothing is stated.
     pub input: Json,
     /// Whether it is scheduled.
@@ -282,10 +291,7 @@ fn read_manifest<'t>(
     faults: &mut Faults<'_>,
 ) -> Option<StatedManifest> {
     let section = named(table, place, "manifest", "id", &MANIFEST_KEYS, faults);
-    let every = section.duration("every", SECOND..=TEN_YEARS, faults);
-    if every.is_some_and(|every| every.subsec_nanos() > 0) {
-        section.fault("every", "has a part of a second; write whole seconds", faults);
-    }
+    let schedule = StatedSchedule::read(&section, faults);
     let (input, input_place) = read_input(&section, path, faults);
     let is_enabled = section.boolean("enabled", faults);
     let priority = section.whole("priority", PRIORITIES, faults);
@@ -306,7 +312,7 @@ fn read_manifest<'t>(
     Some(StatedManifest {
         id: id?,
         train: train?,
-        every,
+        schedule,
         input,
         is_enabled,
         group,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::model::timestamp::Timestamp;
 
 fn parsed(text: &str) -> Result<ManifestFile, String> {
     parse(Path::new("m.toml"), text.to_owned()).map_err(|error| error.to_string())
@@ -69,15 +70,40 @@ fn a_file_states_what_it_says_and_nothing_else() {
         full.input.to_string(),
         r#"{"big":12345678901234567890,"list":[16],"name":"Ada","on":true,"rate":1.50}"#
     );
-    assert_eq!((full.every, full.priority, full.max_retries), (seconds(30), Some(31), Some(0)));
+    assert_eq!(
+        (&full.schedule.timer, full.priority),
+        (&StatedTimer::Every(Duration::from_secs(30)), Some(31))
+    );
     assert_eq!(full.failure_window_seconds, Setting::Set(86_400));
     assert_eq!(full.timeout_seconds, Setting::Clear);
     assert_eq!(full.misfire, Some(MisfirePolicy::FireOnceNow));
     assert_eq!(full.misfire_threshold_seconds, Some(0));
     assert_eq!(full.replay_decisions_on_retry, Some(false));
-    assert_eq!((bare.every, bare.priority, bare.max_retries), (None, None, None));
+    assert_eq!(full.max_retries, Some(0));
+    assert_eq!((&bare.schedule.timer, bare.priority), (&StatedTimer::OnDemand, None));
     assert_eq!((bare.timeout_seconds, bare.is_enabled), (Setting::Keep, None));
     assert_eq!(bare.input.to_string(), "{}");
+}
+
+#[test]
+fn every_kind_of_schedule_can_be_stated() {
+    let timer = |text: &str| {
+        let file = parsed(&format!("[[manifest]]\nid = 'a'\ntrain = 't'\n{text}")).unwrap();
+        file.manifests[0].schedule.clone()
+    };
+    let cron = timer(
+        "cron = '0 7 * * mon-fri'\ntime_zone = 'Europe/Berlin'\nvariance = '30s'
+        exclude = [{ dates = ['2026-12-24'] }, { from = '22:00', to = '06:00' }]",
+    );
+    assert_eq!(cron.timer, StatedTimer::Cron("0 7 * * mon-fri".to_owned()));
+    assert_eq!((cron.zone.name(), cron.variance_seconds), ("Europe/Berlin", Some(30)));
+    assert_eq!(cron.exclusions.len(), 2);
+    let instant = Timestamp::parse("2026-12-24T17:00:00Z").unwrap();
+    assert_eq!(timer("once = '2026-12-24T18:00:00+01:00'").timer, StatedTimer::OnceAt(instant));
+    let delay = Duration::from_mins(10);
+    assert_eq!(timer("once = '10m'").timer, StatedTimer::OnceIn(delay));
+    let after = timer("after = 'b'\ndormant = true").timer;
+    assert!(matches!(&after, StatedTimer::After { parent, is_dormant: true, .. } if parent == "b"));
 }
 
 #[test]
@@ -135,6 +161,41 @@ fn a_fault_of_a_manifest_names_it_and_the_key() {
         (
             "every = \"1s500ms\"",
             "m.toml:4: manifest 'a': every: has a part of a second; write whole seconds",
+        ),
+        (
+            "cron = \"0 25 * * *\"",
+            "m.toml:4: manifest 'a': cron: the hour '25' is not from 0 to 23",
+        ),
+        ("cron = \"0 0 30 2 *\"", "m.toml:4: manifest 'a': cron: never occurs: no such month"),
+        (
+            "every = \"1s\"\ncron = \"* * * * *\"",
+            "m.toml:5: manifest 'a': cron: stands beside `every`; keep one of them",
+        ),
+        (
+            "time_zone = \"Europe/Berln\"",
+            "m.toml:4: manifest 'a': time_zone: unknown time zone 'Europe/Berln'; did you mean 'Europe/Berlin'?",
+        ),
+        (
+            "once = \"tomorrow\"",
+            "m.toml:4: manifest 'a': once: 'tomorrow' is neither an instant, such as ",
+        ),
+        ("dormant = true", "m.toml:4: manifest 'a': dormant: needs `after`"),
+        ("variance = \"5s\"", "m.toml:4: manifest 'a': variance: needs `every` or `cron`"),
+        (
+            "every = \"1m\"\nvariance = \"-5s\"",
+            "m.toml:5: manifest 'a': variance: '-5s' is no duration",
+        ),
+        (
+            "every = \"1m\"\nexclude = [\n  { days = [\"sun\"] },\n  { days = [\"caturday\"] },\n]",
+            "m.toml:7: manifest 'a': exclude: 'caturday' is no day; write monday, tue, ...",
+        ),
+        (
+            "every = \"1m\"\nexclude = [{ from = \"22:00\" }]",
+            "m.toml:5: manifest 'a': exclude: write one of { days = ",
+        ),
+        (
+            "after = \"b\"\nexclude = [{ days = [\"sun\"] }]",
+            "m.toml:5: manifest 'a': exclude: needs `every`, `cron` or `once`",
         ),
         (
             "priority = 32",
