@@ -173,6 +173,11 @@ impl Checkout {
 }
 
 impl Stored {
+    /// Manifests alone.
+    pub const fn of_manifests(manifests: Vec<Applied>) -> Self {
+        Self { components: Vec::new(), manifests }
+    }
+
     /// Prints it for people.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::cli::table::Table;
 use crate::model::value::Shown;
 use crate::operations::duration;
 use crate::operations::manifests::{self, Detail, Listed};
+use crate::operations::next_runs;
 use crate::operations::outcome::Outcome;
 use crate::operations::triggers::{self, Trigger};
 use crate::store::manifests::Manifest;
@@ -38,6 +39,8 @@ enum Action {
     Show(One),
     /// Run a manifest now, or after a delay
     Trigger(Pull),
+    /// Say when one will run next, in its time zone and in UTC
+    Next(Next),
     /// Let manifests run on their schedule
     Enable(Several),
     /// Keep manifests from running on their schedule; their queued entries wait, unless somebody asked for them
@@ -83,6 +86,18 @@ struct Pull {
 }
 
 #[derive(Debug, Args)]
+struct Next {
+    /// The manifest's id
+    id: String,
+    /// Show this many
+    #[arg(short = 'n', long = "count", value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    count: u16,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Debug, Args)]
 struct Several {
     /// Their ids, up to 1000
     #[arg(required = true, value_name = "ID")]
@@ -102,10 +117,38 @@ impl Manifests {
             Some(Action::List(list)) => list.run(output).await,
             Some(Action::Show(one)) => one.show(output).await,
             Some(Action::Trigger(pull)) => pull.run(output).await,
+            Some(Action::Next(next)) => next.run(output).await,
             Some(Action::Enable(several)) => several.switch(true, output).await,
             Some(Action::Disable(several)) => several.switch(false, output).await,
             Some(Action::Cancel(one)) => one.cancel(output).await,
         }
+    }
+}
+
+impl Next {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open_to_read().await?;
+        let next = next_runs::next(&db, tenant, &self.id, self.count.into()).await?;
+        if output.is_json {
+            let occurrences = next
+                .occurrences
+                .iter()
+                .map(|at| json!({ "at": at.to_string(), "in_zone": next.zone.shown(*at) }));
+            output.json(&json!({
+                "id": next.manifest.external_id, "time_zone": next.zone.name(),
+                "occurrences": occurrences.collect::<Vec<_>>(), "note": next.note,
+            }))?;
+            return Ok(exit::DONE);
+        }
+        let mut table = Table::new(["in its zone", "in UTC"]);
+        for at in &next.occurrences {
+            table.row([next.zone.shown(*at), at.to_string()]);
+        }
+        table.print(output)?;
+        if let Some(note) = &next.note {
+            output.line(styled(FAINT, note))?;
+        }
+        Ok(exit::DONE)
     }
 }
 

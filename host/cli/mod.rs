@@ -1,5 +1,6 @@
 //! The command line: one file per command, and all printing.
 
+pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod database;
@@ -69,6 +70,8 @@ pub enum Command {
     Dev(dev::Dev),
     /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
     Deploy(deploy::Deploy),
+    /// State manifests (.toml): all of them, or none if one is wrong
+    Apply(apply::Apply),
     /// List the trains that new runs use
     Trains(trains::Trains),
     /// List manifests; show, run or cancel them, or switch them on and off
@@ -100,6 +103,7 @@ impl Cli {
             Command::Check(command) => command.run(&self.global, &mut output).await,
             Command::Dev(command) => command.run(&self.global, &mut output).await,
             Command::Deploy(command) => command.run(&self.global, &mut output).await,
+            Command::Apply(command) => command.run(&mut output).await,
             Command::Trains(command) => command.run(&mut output).await,
             Command::Manifests(command) => command.run(&mut output).await,
             Command::Groups(command) => command.run(&mut output).await,

@@ -24,8 +24,8 @@ pub const MISFIRE_THRESHOLD: Duration = Duration::from_mins(1);
 /// How many members of a group are looked up at a time.
 const PAGE: u32 = 1_000;
 
-/// Brings the index in line with the rules after something changed for a manifest, and gives the instant. Manifests that
-/// depend on it come along.
+/// Brings the index in line with the rules after something changed for a manifest, and gives the instant. Manifests
+/// that depend on it come along.
 pub async fn settle(
     tx: &mut Tx<'_>,
     tenant: TenantId,

@@ -5,7 +5,7 @@
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
 //! - [`dead_letters`] lists and resolves. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
-//!   show, switch and cancel.
+//!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
 //! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists. [`bench`] measures the
 //!   queue.
 
@@ -21,6 +21,7 @@ pub mod error;
 pub mod groups;
 pub mod manifest_file;
 pub mod manifests;
+pub mod next_runs;
 pub mod outcome;
 pub mod prune;
 pub mod queue;

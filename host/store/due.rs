@@ -41,8 +41,8 @@ pub async fn dependents(
     on!(tx, |c| sqlx::query_scalar(sql).bind(manifest).fetch_all(c))
 }
 
-/// Which groups of a tenant have manifests that depend on manifests of another group: the names of both, the one that is
-/// waited for first.
+/// Which groups of a tenant have manifests that depend on manifests of another group: the names of both, the one that
+/// is waited for first.
 pub async fn group_dependencies(
     tx: &mut Tx<'_>,
     tenant: TenantId,
@@ -98,11 +98,11 @@ pub struct History {
     pub is_group_enabled: bool,
     /// Whether others depend on it.
     pub has_dependents: bool,
-    /// The last success of the manifest it depends on, if that one counts: it is enabled, or a one-off, which its success
-    /// disabled.
+    /// The last success of the manifest it depends on, if that one counts: it is enabled, or a one-off, which its
+    /// success disabled.
     pub parent_succeeded_at: Option<Timestamp>,
-    /// When the run was dispatched that last used up a success of the manifest it depends on: one that succeeded itself,
-    /// or was cancelled.
+    /// When the run was dispatched that last used up a success of the manifest it depends on: one that succeeded
+    /// itself, or was cancelled.
     pub consumed_at: Option<Timestamp>,
 }
 

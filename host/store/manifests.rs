@@ -198,15 +198,12 @@ pub async fn upsert(tx: &mut Tx<'_>, stated: &Statement<'_>) -> Result<ManifestI
     let schedule = &stated.schedule;
     let sql = "INSERT INTO manifest
             (tenant_id, external_id, name, property_type, properties, manifest_group_id,
-            schedule_type,
-             cron_expression, time_zone, interval_seconds, scheduled_at, depends_on_manifest_id,
-             misfire_policy,
-             misfire_threshold_seconds, exclusions, variance_seconds, owner, dead_letter_on,
-             is_enabled, max_retries,
+             schedule_type, cron_expression, time_zone, interval_seconds, scheduled_at,
+             depends_on_manifest_id, misfire_policy, misfire_threshold_seconds, exclusions,
+             variance_seconds, owner, dead_letter_on, is_enabled, max_retries,
              timeout_seconds, priority, failure_window_seconds, replay_decisions_on_retry)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-        COALESCE($19, TRUE),
-            COALESCE($20, $21), $22, COALESCE($23, 0), $24, COALESCE($25, TRUE))
+            COALESCE($19, TRUE), COALESCE($20, $21), $22, COALESCE($23, 0), $24, COALESCE($25, TRUE))
         ON CONFLICT (tenant_id, external_id) DO UPDATE SET
             name = excluded.name, property_type = excluded.property_type,
             properties = excluded.properties,

@@ -6,9 +6,9 @@
 //!
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`],
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
-//! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`], [`checkpoints`],
-//! [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them; [`statistics`]; and
-//! [`wakeups`], which only make things happen sooner.
+//! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`],
+//! [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them;
+//! [`statistics`]; and [`wakeups`], which only make things happen sooner.
 
 pub mod capacity;
 pub mod checkpoints;

@@ -25,8 +25,8 @@ pub async fn cancel(
     Ok(withdrawn)
 }
 
-/// Lets entries be dispatched that were staged before an instant and are still neither confirmed nor withdrawn. Gives how
-/// many.
+/// Lets entries be dispatched that were staged before an instant and are still neither confirmed nor withdrawn. Gives
+/// how many.
 pub async fn promote(
     tx: &mut Tx<'_>,
     staged_before: Timestamp,

@@ -5,6 +5,7 @@ mod world;
 
 mod cancellation;
 mod dead_letters;
+mod applying;
 mod dispatcher;
 mod hand_over;
 mod outages;

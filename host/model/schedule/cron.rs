@@ -78,8 +78,9 @@ pub struct Cron {
 }
 
 impl Cron {
-    /// Reads an expression: minute, hour, day of the month, month, day of the week, with the second in front if there are
-    /// six. A field has numbers, ranges `1-5`, lists `1,3`, steps `*/15` and `*`; months and days of the week have names.
+    /// Reads an expression: minute, hour, day of the month, month, day of the week, with the second in front if there
+    /// are six. A field has numbers, ranges `1-5`, lists `1,3`, steps `*/15` and `*`; months and days of the week have
+    /// names.
     ///
     /// # Errors
     /// What is wrong with it, also when it never occurs.

@@ -1,5 +1,5 @@
-//! When a schedule does not run, as the clock of its zone says it: days of the week, dates, ranges of dates, and times of
-//! every day.
+//! When a schedule does not run, as the clock of its zone says it: days of the week, dates, ranges of dates, and times
+//! of every day.
 
 use jiff::civil::{Date, Time, Weekday};
 

@@ -1,7 +1,7 @@
 //! When a schedule is due. A failure moves nothing here: what was due before it is due after it.
 //!
-//! [`cron`] and [`exclusion`] read what a person writes, in a [`zone`]; [`share`] says whose turn it is when more is due
-//! than one pass queues, and [`cycle`] which groups would wait for each other.
+//! [`cron`] and [`exclusion`] read what a person writes, in a [`zone`]; [`share`] says whose turn it is when more is
+//! due than one pass queues, and [`cycle`] which groups would wait for each other.
 
 pub mod cron;
 pub mod cycle;
@@ -21,8 +21,8 @@ use crate::model::timestamp::Timestamp;
 /// The shortest interval.
 pub const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// How often exclusions and missed occurrences may put off each other before the search stops. It goes on from there when
-/// the instant it gave has come.
+/// How often exclusions and missed occurrences may put off each other before the search stops. It goes on from there
+/// when the instant it gave has come.
 const STEPS_MAX: usize = 400;
 
 /// What a schedule is measured from.
@@ -83,7 +83,8 @@ struct Coming {
 }
 
 impl Schedule {
-    /// The instant from which on it is due, seen from `now`: not after `now` when it is due. `None`: never, as things are.
+    /// The instant from which on it is due, seen from `now`: not after `now` when it is due. `None`: never, as things
+    /// are.
     ///
     /// Where exclusions and missed occurrences put off each other for long, it may be an instant at which it is not due
     /// yet; asked then, the answer is a later one. No instant at which it is due lies between.

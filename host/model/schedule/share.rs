@@ -1,7 +1,7 @@
 //! Whose turn it is when more manifests are due than one pass queues.
 
-/// How many of each group are taken, given how many are due and the groups in the order of their priority: an equal share
-/// each, and what is left over to the first groups that have more.
+/// How many of each group are taken, given how many are due and the groups in the order of their priority: an equal
+/// share each, and what is left over to the first groups that have more.
 pub fn shares(due: &[usize], limit: usize) -> Vec<usize> {
     let each = limit.checked_div(due.len()).unwrap_or(0);
     let mut shares: Vec<usize> = due.iter().map(|due| each.min(*due)).collect();
