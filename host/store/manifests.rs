@@ -331,6 +331,16 @@ pub async fn locked(
     found.ok_or_else(|| StoreError::NotFound { what: "manifest", id: manifest.to_string() })
 }
 
+/// Keeps others from saying when a manifest is due until this transaction ends. Whoever writes an entry or a run of it
+/// does so first, in the order in which those do who look whether there is one.
+pub(super) async fn hold(tx: &mut Tx<'_>, manifest: ManifestId) -> Result<(), StoreError> {
+    if tx.is_postgres() {
+        let sql = "SELECT id FROM manifest WHERE id = $1 FOR NO KEY UPDATE";
+        execute!(tx, sqlx::query(sql).bind(manifest))?;
+    }
+    Ok(())
+}
+
 /// A tenant's manifests whose ids come after `after`, by id.
 pub async fn list(
     tx: &mut Tx<'_>,

@@ -118,6 +118,9 @@ pub fn new_id() -> Result<String, StoreError> {
 /// see each other's entries, so a queue may grow past that limit by as many.
 pub async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Enqueued, StoreError> {
     let external_id = new.external_id.map_or_else(new_id, |id| Ok(id.to_owned()))?;
+    if let Some(manifest) = new.manifest {
+        super::manifests::hold(tx, manifest).await?;
+    }
     let mut entry = new.clone();
     let mut is_counted = false;
     loop {

@@ -14,7 +14,7 @@ use crate::store::world as store_world;
 
 const FAILS: &str = r#"{"acts":{"Act":[{"fail":{"name":"Lost","message":"no route"}}]}}"#;
 const WORKS: &str = "{}";
-const LOOPS: &str = r#"{"acts":{"Act":["loop_until_cancelled"]}}"#;
+const LOOPS: &str = r#"{"acts":{"Act":["loop_until_cancelled",{"fail":{}}]}}"#;
 const HOUR: u64 = 3_600;
 const DAY: Duration = Duration::from_hours(24);
 
