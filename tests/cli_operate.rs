@@ -105,7 +105,7 @@ async fn dead_letters_are_dealt_with_on_postgres() {
     database.remove().await;
 }
 
-/// P1, P3, P4: a run of a train by its name; an input that does not fit it is refused, and nothing is queued.
+/// A run of a train by its name; an input that does not fit it is refused, and nothing is queued.
 async fn a_train_is_queued_by_name(desk: &Desk) {
     given_up(desk, &[]).await;
     let refused = [
@@ -143,11 +143,13 @@ async fn a_train_is_queued_by_name(desk: &Desk) {
     db.close().await;
 }
 
+/// P1, P3, P4: a run of a train by its name; an input that does not fit it is refused, and nothing is queued.
 #[tokio::test]
 async fn a_train_is_queued_by_name_on_sqlite() {
     a_train_is_queued_by_name(&Desk::new()).await;
 }
 
+/// P1, P3, P4: a run of a train by its name; an input that does not fit it is refused, and nothing is queued.
 #[tokio::test]
 async fn a_train_is_queued_by_name_on_postgres() {
     let database = Database::migrated("cli_queue_add").await;
@@ -197,7 +199,7 @@ async fn manifests_are_listed_and_switched() {
     );
 }
 
-/// M34, M36, M37: manifests and groups are run now, and what is queued already runs as the trigger.
+/// Manifests and groups are run now, and what is queued already runs as the trigger.
 async fn manifests_and_groups_are_triggered(desk: &Desk) {
     given_up(desk, &[]).await;
 
@@ -227,11 +229,13 @@ async fn manifests_and_groups_are_triggered(desk: &Desk) {
     assert_eq!(on["message"], "1 of 2 manifest group(s) enabled.");
 }
 
+/// M34, M36, M37: manifests and groups are run now, and what is queued already runs as the trigger.
 #[tokio::test]
 async fn manifests_and_groups_are_triggered_on_sqlite() {
     manifests_and_groups_are_triggered(&Desk::new()).await;
 }
 
+/// M34, M36, M37: manifests and groups are run now, and what is queued already runs as the trigger.
 #[tokio::test]
 async fn manifests_and_groups_are_triggered_on_postgres() {
     let database = Database::migrated("cli_trigger").await;

@@ -145,12 +145,13 @@ mod tests {
         Timestamp::from_micros(seconds * 1_000_000).unwrap()
     }
 
-    /// R18, R19: by default 5, 10, 20 and 40 minutes, then an hour each.
+    /// R18, R19, T2: by default 5, 10, 20 and 40 minutes, then an hour each.
     #[test]
     fn the_default_series() {
         let policy = RetryPolicy::default();
         let minutes = [1, 2, 3, 4, 5, 6, u64::MAX].map(|n| policy.delay_after(n).as_secs() / 60);
         assert_eq!(minutes, [5, 10, 20, 40, 60, 60, 60]);
+        assert_eq!(policy.sum_of_delays(3, Duration::MAX), Duration::from_mins(35));
     }
 
     proptest! {

@@ -81,7 +81,7 @@ async fn the_budget_is_one_run_and_the_retries(w: Arc<World>) {
     assert_eq!(reasons, [reason(0), reason(1), reason(2)]);
 }
 
-/// R6: with the default of 3 the fourth failure makes the dead letter, and the third does not.
+/// R6, T6: with the default of 3 the fourth failure makes the dead letter, and the third does not.
 async fn the_fourth_failure_is_the_last(w: Arc<World>) {
     w.deploy("probe").await;
     let mut host = w.host("one").await;
@@ -126,7 +126,7 @@ async fn failures_count_for_their_window(w: Arc<World>) {
     }
 }
 
-/// R8, R10: a resolved dead letter makes the count start anew, and the delay with it.
+/// R8, R10, T1: a resolved dead letter makes the count start anew, and the delay with it.
 async fn a_resolution_starts_the_count_anew(w: Arc<World>) {
     w.deploy("probe").await;
     let mut host = w.host("one").await;
