@@ -122,6 +122,21 @@ macro_rules! enqueue {
 }
 const ENQUEUE: Statement = statement!(enqueue);
 
+/// Holds the manifests, as everybody does who queues an entry. Only Postgres needs that: SQLite has one writer.
+macro_rules! hold {
+    ($column:literal, $database:ident) => {
+        concat!(
+            "SELECT m.id FROM manifest m WHERE m.id IN (SELECT d.manifest_id FROM dead_letter d
+                WHERE d.tenant_id = $1 AND d.status = 'awaiting_intervention' AND ",
+            $column,
+            " IN ",
+            ids!($database),
+            ") ORDER BY m.id FOR NO KEY UPDATE"
+        )
+    };
+}
+const HOLD: Statement = statement!(hold);
+
 /// Every dead letter of such a manifest, resolved as requeued in the entry among the new ones, from `$4` to `$5`.
 macro_rules! fold {
     ($column:literal, $database:ident) => {
@@ -222,6 +237,10 @@ pub async fn requeue(
 ) -> Result<Requeued, StoreError> {
     let now = tx.now().await?;
     let ids = which.ids();
+    if tx.is_postgres() {
+        let sql = which.pick(tx, HOLD);
+        execute!(tx, sqlx::query(sql).bind(tenant).bind(&ids))?;
+    }
     let sql = which.pick(tx, ENQUEUE);
     let entries: Vec<EntryId> =
         on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).bind(&ids).bind(now).fetch_all(c))?;
@@ -340,7 +359,7 @@ pub async fn free(
         // next one sees what was written meanwhile.
         let sql = "SELECT id FROM manifest WHERE tenant_id = $1
             AND id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($2 AS JSON)))
-            ORDER BY id FOR UPDATE";
+            ORDER BY id FOR NO KEY UPDATE";
         execute!(tx, sqlx::query(sql).bind(tenant).bind(&ids))?;
     }
     macro_rules! free {
