@@ -90,8 +90,8 @@ impl Completions {
         Self(sender)
     }
 
-    /// Writes an end, and waits until it is durable, for as long as the store may come back. True: it is told; false: the
-    /// run's entry is queued again.
+    /// Writes an end, and waits until it is durable, for as long as the store may come back. True: it is told; false:
+    /// the run's entry is queued again.
     pub(in crate::engine) async fn write(&self, finish: Finish) -> Written {
         let run = finish.claim.run;
         let gone = || EngineError::Continue {

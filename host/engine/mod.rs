@@ -2,8 +2,8 @@
 //!
 //! - [`job_runner`] takes one run through its chain; [`asking`] asks its questions; [`journal`] is where it records.
 //! - [`supervisor`] is a whole engine. Its loops are [`service`]s, each with one bounded pass: [`manifest_manager`],
-//!   [`job_dispatcher`], [`canceller`], [`heartbeat`] and [`reaper`]. `wakeups` makes them look sooner; [`events`] tells
-//!   what happens.
+//!   [`job_dispatcher`], [`canceller`], [`heartbeat`] and [`reaper`]. `wakeups` makes them look sooner;
+//!   [`events`] tells what happens.
 //! - [`worker`] gives a claimed run what it needs, from [`trains`] and a [`run_journal`], and writes how it left.
 //! - [`due`] keeps the index of what is due in line with the rules.
 

@@ -53,8 +53,8 @@ impl Reaper {
         Self { shared, workers, after: RunId(0), strays: HashSet::new() }
     }
 
-    /// Gives up hosts that give no sign of life. Only one that is alive itself tells silence from a store that was away,
-    /// or from having slept.
+    /// Gives up hosts that give no sign of life. Only one that is alive itself tells silence from a store that was
+    /// away, or from having slept.
     async fn bury(&self, tx: &mut Tx<'_>) -> Result<Vec<Incarnation>, EngineError> {
         let lease = self.shared.config.lease;
         let now = tx.now().await?;
@@ -68,8 +68,9 @@ impl Reaper {
         Ok(hosts::bury(tx, lease).await?)
     }
 
-    /// Parks runs that this host owns and none of its workers has, twice in a row: the answer of the commit that claimed
-    /// them was lost, or their end could not be written. They start again as the same runs, with what they recorded.
+    /// Parks runs that this host owns and none of its workers has, twice in a row: the answer of the commit that
+    /// claimed them was lost, or their end could not be written. They start again as the same runs, with what they
+    /// recorded.
     async fn adopt(&mut self, tx: &mut Tx<'_>) -> Result<usize, EngineError> {
         let Some(host) = self.shared.registered() else { return Ok(0) };
         let owned = runs::owned(tx, &host.incarnation, RunId(0), BATCH_MAX).await?;
@@ -112,7 +113,8 @@ impl Reaper {
         Ok(is_ended)
     }
 
-    /// Asks runs to stop that take longer than they may, and fails those that nobody has picked up, or that did not stop.
+    /// Asks runs to stop that take longer than they may, and fails those that nobody has picked up, or that did not
+    /// stop.
     async fn time_out(
         &mut self,
         tx: &mut Tx<'_>,

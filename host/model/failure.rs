@@ -72,8 +72,8 @@ impl Failure {
         Self::new(FailureClass::Unclassified, name, message)
     }
 
-    /// The failure of a guest that nobody told to stop: one that is named like a time-out or a cancellation is the guest's
-    /// own giving up, which may pass, unless it says more itself.
+    /// The failure of a guest that nobody told to stop: one that is named like a time-out or a cancellation is the
+    /// guest's own giving up, which may pass, unless it says more itself.
     #[must_use]
     pub fn of_its_own(self) -> Self {
         let name = self.name.to_ascii_lowercase();

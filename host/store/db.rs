@@ -376,8 +376,8 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// How long statements of this transaction wait for what others hold; zero: as long as it takes. SQLite's one writer
-    /// waits before it begins.
+    /// How long statements of this transaction wait for what others hold; zero: as long as it takes. SQLite's one
+    /// writer waits before it begins.
     pub(super) async fn wait_for_locks(&mut self, at_most: Duration) -> Result<(), StoreError> {
         let Connection::Postgres(_) = &self.connection else { return Ok(()) };
         let sql = format!("SET LOCAL lock_timeout = {}", at_most.as_millis());

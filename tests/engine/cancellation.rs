@@ -145,7 +145,8 @@ async fn a_run_that_does_not_stop_fails(w: Arc<World>) {
     }
 
     let failed = "SELECT DISTINCT train_state, failure_exception, failure_reason FROM metadata";
-    let reason = "failed StaleInProgressTimeout Job was stuck InProgress beyond the configured stale in-progress timeout";
+    let reason = "failed StaleInProgressTimeout Job was stuck InProgress beyond the configured \
+        stale in-progress timeout";
     assert_eq!(w.store.rows(failed).await, [reason]);
 }
 

@@ -89,7 +89,7 @@ const HOT: &[(&str, &str)] = &[
 pub(crate) const HISTORY: [&str; 3] = [
     "INSERT INTO metadata (tenant_id, external_id, name, train_state, start_time, end_time, manifest_id, occurrence_id,
             replay_decisions_of)
-        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
         SELECT 1 + i % 200, '0123456789abcdef0123456789abcdef', 'train',
             CASE WHEN i % 100 = 1 THEN 'pending' WHEN i % 100 = 2 THEN 'in_progress' WHEN i % 4 = 0 THEN 'failed'
                 ELSE 'completed' END,
@@ -102,7 +102,7 @@ pub(crate) const HISTORY: [&str; 3] = [
             CASE WHEN i % 7 = 0 THEN {now} END
         FROM n",
     "INSERT INTO work_queue (tenant_id, external_id, train_name, occurrence_id, status, dispatched_at, scheduled_at)
-        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
         SELECT 1, CAST(10000000 + i AS TEXT) || '0123456789abcdef01234567', 'train', 'o',
             CASE WHEN i % 20 = 0 THEN 'queued' ELSE 'dispatched' END,
             CASE WHEN i % 20 = 0 THEN NULL ELSE {now} END, CASE WHEN i % 40 = 0 THEN {now} END

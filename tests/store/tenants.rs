@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::time::Duration;
 
-use trax::engine::due;
+use trax::engine::due::settle;
 use trax::model::ids::{
     DeadLetterId, DecisionId, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
@@ -18,7 +18,7 @@ use trax::store::resolve::Which;
 use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
 use trax::store::{
-    StoreError, checkpoints, components, dead_letters, decisions, groups, junction_runs, logs,
+    StoreError, checkpoints, components, dead_letters, decisions, due, groups, junction_runs, logs,
     manifests, orphans, queue, resolve, runs, tenants,
 };
 
@@ -253,7 +253,10 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         manifests::of_external_id(acme, "nightly");
         manifests::of_group(acme, it.group);
         manifests::detail(acme, it.manifest);
+        manifests::locked(acme, it.manifest);
         manifests::list(acme, ManifestId(0), 10);
+        due::group_dependencies(acme);
+        due::of_group(acme, it.group, ManifestId(0), 10);
         manifests::set_enabled(acme, it.manifest, false);
         manifests::set_replay_decisions_on_retry(acme, it.manifest, false);
         queue::confirm(acme, it.staged);
@@ -288,7 +291,7 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         orphans::delete(acme, it.manifest, 10);
     );
     let mut tx = w.db.begin().await.unwrap();
-    let settled = due::settle(&mut tx, acme, it.manifest, hour).await;
+    let settled = settle(&mut tx, acme, it.manifest, hour).await;
     assert!(settled.is_err(), "{settled:?}");
     tx.commit().await.unwrap();
 
@@ -348,6 +351,7 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         manifests::detail(acme, "nightly");
         manifests::set_enabled(acme, &["nightly".to_owned()], false);
         manifests::cancel(acme, "nightly");
+        next_runs::next(acme, "nightly", 10);
         prune::prune(acme, "app", &BTreeSet::from(["declared"]));
         queue::list(acme, None, None, 10);
         queue::cancel(acme, it.entry);
