@@ -181,8 +181,9 @@ async fn other_than_due(tx: &mut Tx<'_>) -> Vec<String> {
     for row in tx.text_rows(sql).await.unwrap() {
         let ids: Vec<i64> = row.into_iter().flatten().map(|id| id.parse().unwrap()).collect();
         let (tenant, manifest) = (TenantId(ids[0]), ManifestId(ids[1]));
-        let stored = manifests::detail(tx, tenant, manifest).await.unwrap();
         let mut part = tx.savepoint().await.unwrap();
+        // Hosts may be at work: what blocks it and its index change together, for whoever has it to himself.
+        let stored = manifests::locked(&mut part, tenant, manifest).await.unwrap();
         let ruled = due::settle(&mut part, tenant, manifest, WINDOW).await.unwrap();
         part.rollback().await.unwrap();
         let (name, stored) = (stored.external_id, stored.next_due_at);

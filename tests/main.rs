@@ -19,4 +19,6 @@ mod cli_store;
 mod cli_tenants;
 mod cli_operate;
 mod bad_databases;
+#[macro_use]
+mod processes;
 mod readme;

@@ -21,6 +21,9 @@ use crate::operations::manifest_file::{self, ManifestFile};
 use crate::operations::prune::{self, Pruned};
 use crate::store::{Db, ScheduleType, StoreError};
 
+/// How often a deployment is tried while hosts at work hold what it changes.
+const TRIES: u32 = 5;
+
 /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
 #[derive(Debug, Args)]
 pub struct Deploy {
@@ -151,24 +154,32 @@ impl Checkout {
         self.manifests.iter().filter_map(stated)
     }
 
-    /// Stores them in one transaction.
+    /// Stores them in one transaction. It is made again when hosts at work are in its way.
     ///
     /// # Errors
     /// [`CliError::Operation`] when they do not fit what is stored, or each other.
     pub async fn store(&self, db: &Db, tenant: TenantId) -> Result<Stored, CliError> {
-        let stored: Result<Stored, OperationError> = db
-            .write(async |tx| {
-                let mut stored = Stored { components: Vec::new(), manifests: Vec::new() };
-                for checked in &self.components {
-                    stored.components.push(deploy::deploy(tx, tenant, checked).await?);
-                }
-                for file in &self.manifests {
-                    stored.manifests.extend(apply::apply(tx, tenant, file).await?);
-                }
-                Ok(stored)
-            })
-            .await;
-        Ok(stored?)
+        for _ in 1..TRIES {
+            match self.store_once(db, tenant).await {
+                Err(OperationError::Store(StoreError::Busy(_))) => {}
+                stored => return Ok(stored?),
+            }
+        }
+        Ok(self.store_once(db, tenant).await?)
+    }
+
+    async fn store_once(&self, db: &Db, tenant: TenantId) -> Result<Stored, OperationError> {
+        db.write(async |tx| {
+            let mut stored = Stored { components: Vec::new(), manifests: Vec::new() };
+            for checked in &self.components {
+                stored.components.push(deploy::deploy(tx, tenant, checked).await?);
+            }
+            for file in &self.manifests {
+                stored.manifests.extend(apply::apply(tx, tenant, file).await?);
+            }
+            Ok(stored)
+        })
+        .await
     }
 }
 

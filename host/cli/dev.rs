@@ -143,6 +143,7 @@ fn set(config: &mut EngineConfig, stated: &Scheduler) {
     take(stated.failure_count_window, &mut config.failure_count_window);
     take(stated.default_job_timeout, &mut config.default_job_timeout);
     take(stated.shutdown_timeout, &mut config.shutdown_timeout);
+    take(stated.host_lease, &mut config.lease);
     take(stated.worker_count, &mut config.worker_count);
     take(stated.retry_delay, &mut config.retry.delay);
     take(stated.retry_backoff_multiplier, &mut config.retry.multiplier);

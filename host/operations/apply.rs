@@ -21,7 +21,9 @@ use crate::operations::trains;
 use crate::store::groups::{self, GroupStatement};
 use crate::store::manifests::{self, Manifest, Schedule, Setting, Statement};
 use crate::store::runs::{self, RunFilter};
-use crate::store::{MisfirePolicy, ScheduleType, StoreError, Tx, components, due as due_store};
+use crate::store::{
+    LockKey, MisfirePolicy, ScheduleType, StoreError, Tx, components, due as due_store,
+};
 
 /// `max_retries` of a new manifest when neither it nor the scheduler's options say.
 const MAX_RETRIES: i32 = 3;
@@ -70,6 +72,8 @@ pub async fn apply(
     file: &ManifestFile,
 ) -> Result<Vec<Applied>, OperationError> {
     let fitted = fit_all(tx, tenant, file).await?;
+    // The manager changes many manifests in one transaction too, in another order: both at once would be a deadlock.
+    tx.lock(LockKey::ManifestManager).await?;
     let order = parents_first(tx, tenant, file).await?;
     let mut groups = Groups::load(tx, tenant).await?;
     let mut switched = Vec::new();

@@ -43,7 +43,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    async fn open(url: String) -> Self {
+    /// The one at a URL.
+    pub(crate) async fn open(url: String) -> Self {
         let options = OpenOptions { durability: Durability::Fast, ..OpenOptions::default() };
         let db = open(&url, &options).await.unwrap();
         Self { db, tenant: TenantId(1), url }

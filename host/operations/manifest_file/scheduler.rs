@@ -11,7 +11,11 @@ use crate::store::manifests::Setting;
 
 const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
 
-const KEYS: [&str; 17] = [
+/// Below, a host that is only busy counts as lost; above, nobody takes up what a lost one leaves.
+const LEASES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_hours(1);
+
+const KEYS: [&str; 18] = [
     "polling_interval",
     "manifest_manager_polling_interval",
     "job_dispatcher_polling_interval",
@@ -22,6 +26,7 @@ const KEYS: [&str; 17] = [
     "max_dispatch_attempts",
     "default_job_timeout",
     "shutdown_timeout",
+    "host_lease",
     "default_max_retries",
     "failure_count_window",
     "retry_delay",
@@ -52,6 +57,8 @@ pub struct Scheduler {
     pub default_job_timeout: Option<Duration>,
     /// How long runs have to reach a boundary when the host ends.
     pub shutdown_timeout: Option<Duration>,
+    /// How long a host may give no sign of life before its runs count as lost.
+    pub host_lease: Option<Duration>,
     /// `max_retries` of a new manifest that does not state it.
     pub default_max_retries: Option<i32>,
     /// How long a failure counts, where the manifest does not state it.
@@ -80,6 +87,7 @@ impl Default for Scheduler {
             max_dispatch_attempts: None,
             default_job_timeout: None,
             shutdown_timeout: None,
+            host_lease: None,
             default_max_retries: None,
             failure_count_window: None,
             retry_delay: None,
@@ -99,8 +107,12 @@ impl Scheduler {
             ("job_dispatcher_polling_interval", self.job_dispatcher_polling_interval.is_some()),
             ("worker_count", self.worker_count.is_some()),
             ("max_active_jobs", self.max_active_jobs != Setting::Keep),
+            ("exclude_from_max_active_jobs", self.exclude_from_max_active_jobs.is_some()),
+            ("max_queued_jobs_per_cycle", self.max_queued_jobs_per_cycle != Setting::Keep),
+            ("max_dispatch_attempts", self.max_dispatch_attempts.is_some()),
             ("default_job_timeout", self.default_job_timeout.is_some()),
             ("shutdown_timeout", self.shutdown_timeout.is_some()),
+            ("host_lease", self.host_lease.is_some()),
             ("failure_count_window", self.failure_count_window.is_some()),
             ("retry_delay", self.retry_delay.is_some()),
             ("retry_backoff_multiplier", self.retry_backoff_multiplier.is_some()),
@@ -148,6 +160,7 @@ impl Scheduler {
                 Duration::ZERO..=THIRTY_DAYS,
                 faults,
             ),
+            host_lease: section.duration("host_lease", LEASES, faults),
             default_max_retries: section.whole(
                 "default_max_retries",
                 0..=i64::from(i32::MAX),
