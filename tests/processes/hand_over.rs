@@ -19,7 +19,8 @@ fn manifests(shutdown_timeout: &str, first_ms: u32, second_ms: u32) -> String {
     format!(
         "[scheduler]\npolling_interval = '1s'\nshutdown_timeout = '{shutdown_timeout}'\n\
          [[manifest]]\nid = 'nightly'\ntrain = 'probe-routes'\nevery = '1h'\n\
-         input = {{ acts = {{ GoLeft = [{{ spin_ms = {first_ms} }}], Act = [{{ spin_ms = {second_ms} }}, 'info'] }} }}\n"
+         input = {{ acts = {{ GoLeft = [{{ spin_ms = {first_ms} }}], \
+         Act = [{{ spin_ms = {second_ms} }}, 'info'] }} }}\n"
     )
 }
 

@@ -146,7 +146,8 @@ pub(super) fn printing(source: &Source) -> Vec<Fault> {
 
 /// Tests wait for signals.
 pub(super) fn sleeping(source: &Source) -> Vec<Fault> {
-    if !source.is_below("tests") {
+    // Real processes are killed at any moment, and looked at until they are done.
+    if !source.is_below("tests") || source.is_below("tests/processes") {
         return Vec::new();
     }
     found(source, &[concat!("sleep", "(")], "makes a test slow or wrong; wait for a signal")
@@ -385,7 +386,7 @@ mod tests {
             sleeping,
             &[("tests/a/b.rs", call, concat!("1: `sleep", "(` makes a test slow"))],
         );
-        none_found(sleeping, &[("xtask/src/a.rs", call)]);
+        none_found(sleeping, &[("xtask/src/a.rs", call), ("tests/processes/a.rs", call)]);
     }
 
     #[test]
