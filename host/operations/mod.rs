@@ -6,8 +6,8 @@
 //! - [`dead_letters`] lists and resolves. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
-//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists. [`bench`] measures the
-//!   queue.
+//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists.
+//!   [`mod@bench`] measures the queue.
 
 pub mod apply;
 pub mod batch;
