@@ -66,6 +66,9 @@ pub async fn migrate(db: &Db) -> Result<Vec<&'static str>, StoreError> {
             apply(&mut tx, migration, found).await?;
             tx.commit().await?;
             applied.push(migration.name);
+        } else {
+            // Dropping it would keep the lock until the pool gets round to it.
+            tx.rollback().await?;
         }
     }
     Ok(applied)

@@ -13,23 +13,14 @@ pub(crate) const PASSWORD_ROLE: &str = "with_password";
 /// Starts a cluster of the superuser `trax`, on a Unix socket in its folder, and the watcher that stops and removes it
 /// when the process that it is for is gone.
 pub(crate) fn start(folder: &Path, process: u32, settings: &str) {
-    let binaries = binaries();
     let user = user();
     fs::remove_dir_all(folder).ok();
     fs::create_dir(folder).expect("the temporary folder is writable");
     if let Some((uid, gid)) = user {
         chown(folder, Some(uid), Some(gid)).expect("root may give a folder away");
     }
-    let program = |name: &str| {
-        let mut command = Command::new(binaries.join(name));
-        command.current_dir(folder).stdin(Stdio::null());
-        if let Some((uid, gid)) = user {
-            command.uid(uid).gid(gid);
-        }
-        command
-    };
     let data = folder.join("data");
-    let mut initdb = program("initdb");
+    let mut initdb = program("initdb", folder);
     initdb.args(["--username=trax", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
     succeed(initdb.arg("--no-sync").arg(&data));
     // The first line that fits counts.
@@ -39,7 +30,7 @@ pub(crate) fn start(folder: &Path, process: u32, settings: &str) {
     fs::write(rules, demanding).expect("it was just made");
     let settings =
         format!("-c listen_addresses= -c unix_socket_directories={} {settings}", folder.display());
-    let mut pg_ctl = program("pg_ctl");
+    let mut pg_ctl = program("pg_ctl", folder);
     pg_ctl.args(["-w", "-s", "-o", &settings, "-l"]).arg(folder.join("log")).arg("-D").arg(&data);
     succeed(pg_ctl.arg("start"));
     let watcher = "while kill -0 $0 2>/dev/null; do sleep 1; done
@@ -55,11 +46,22 @@ pub(crate) fn start(folder: &Path, process: u32, settings: &str) {
     assert!(shell.is_ok_and(|status| status.success()), "a shell runs");
 }
 
-/// The standard streams are not inherited: the server would hold them open long after this test.
-fn succeed(command: &mut Command) {
+/// A program of the server, as whoever the server runs as.
+pub(crate) fn program(name: &str, folder: &Path) -> Command {
+    let mut command = Command::new(binaries().join(name));
+    command.current_dir(folder).stdin(Stdio::null());
+    if let Some((uid, gid)) = user() {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+/// Runs a program that must succeed. The standard streams are not inherited: the server would hold them open long after
+/// this test.
+pub(crate) fn succeed(command: &mut Command) {
     let done = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
     let is_done = done.as_ref().is_ok_and(std::process::ExitStatus::success);
-    assert!(is_done, "failed to start a Postgres for the tests: {command:?} gave {done:?}");
+    assert!(is_done, "{command:?}, for the Postgres of the tests, gave {done:?}");
 }
 
 /// The folder with the newest installed server.

@@ -23,3 +23,4 @@ mod site;
 
 mod hand_over;
 mod kills;
+mod restarts;

@@ -1,5 +1,6 @@
 //! A database that several host processes work on, and a view of it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use trax::clock::Clock;
@@ -10,6 +11,7 @@ use trax::store::queue::NewEntry;
 
 use crate::cli_store::Desk;
 use crate::invariants;
+use crate::postgres::cluster;
 use crate::store::world::{self as store_world, World};
 
 /// How long the database may take to become what a test waits for.
@@ -41,7 +43,13 @@ pub(crate) fn on_postgres(name: &str, case: fn(&Site)) {
     }
 }
 
-fn run(url: String, case: fn(&Site)) {
+/// Runs a case on a Postgres server that nobody else uses, in this folder.
+pub(crate) fn on_a_server_of_its_own(folder: &Path, case: impl FnOnce(&Site)) {
+    cluster::start(folder, std::process::id(), "-c fsync=off -c max_connections=50");
+    run(format!("postgres://trax@localhost/postgres?host={}", folder.display()), case);
+}
+
+fn run(url: String, case: impl FnOnce(&Site)) {
     let runtime = store_world::runtime();
     let store = runtime.block_on(World::open(url));
     let site = Site { store, runtime };
