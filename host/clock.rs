@@ -1,6 +1,6 @@
 //! Host time and entropy: the only readers of either.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A clock that is read for durations. It never goes back.
 #[derive(Debug, Clone, Copy, Default)]
@@ -11,6 +11,13 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "the one reader of host time")]
     pub fn instant(self) -> Instant {
         Instant::now()
+    }
+
+    /// Microseconds since 1970 on this machine's clock, for what is told to people and never compared across machines.
+    #[expect(clippy::disallowed_methods, reason = "the one reader of host time")]
+    pub fn unix_micros(self) -> i64 {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
     }
 
     /// Waits this long.

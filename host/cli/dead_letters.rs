@@ -1,5 +1,7 @@
 //! `trax dead-letters`: the manifests that gave up, and what to do about them.
 
+use std::ops::ControlFlow;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -203,7 +205,9 @@ impl Requeue {
         let done = match which {
             Which::Ids(ids) if ids.len() == 1 => dead_letters::requeue(&db, tenant, ids[0]).await?,
             Which::Ids(ids) => dead_letters::requeue_batch(&db, tenant, &ids).await?,
-            Which::Scope(scope) => dead_letters::requeue_all(&db, tenant, scope, |_| ()).await?,
+            Which::Scope(scope) => {
+                dead_letters::requeue_all(&db, tenant, scope, |_| ControlFlow::Continue(())).await?
+            }
         };
         output.outcome(&done)
     }

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, stderr, stdout};
 use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::json;
 
@@ -100,6 +101,20 @@ impl Output {
         }
         self.line(format!("{before}{message}"))?;
         Ok(exit::DONE)
+    }
+
+    /// A bar on standard error that shows how far long work is, if a person looks.
+    pub fn bar(&self, total: u64) -> ProgressBar {
+        if self.is_json {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new(total);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:40} {human_pos} of {human_len}, {elapsed}")
+        {
+            bar.set_style(style);
+        }
+        bar
     }
 
     /// Makes sure that everything has been printed.

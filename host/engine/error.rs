@@ -40,7 +40,7 @@ impl EngineError {
 }
 
 /// An error with what caused it, in one line.
-pub(in crate::engine) fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

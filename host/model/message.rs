@@ -92,6 +92,36 @@ pub fn dead_letters_requeued(resolved: i64, folded: i64, skipped: i64) -> String
     format!("{resolved} dead letter(s) requeued{folded}{skipped}.")
 }
 
+/// What a job that requeues all dead letters says before its first page.
+pub fn requeue_job_started(awaiting: i64) -> String {
+    format!("Requeueing {awaiting} dead letter(s) awaiting intervention.")
+}
+
+/// What a job that requeues all dead letters says after a page.
+pub fn requeue_job_so_far(processed: i64, awaiting_at_start: i64) -> String {
+    format!(
+        "Requeued {processed} of {awaiting_at_start} dead letter(s) awaiting intervention so far."
+    )
+}
+
+/// What a job that requeues all dead letters says when the store gave up on a page.
+pub const REQUEUE_JOB_FAILED: &str = "The requeue stopped on a server failure; the server's log has the detail. Dead letters it requeued stay \
+    requeued; requeueAllDeadLetters again requeues the rest.";
+
+/// What a job that requeues all dead letters says when its node stopped.
+pub const REQUEUE_JOB_CANCELED: &str = "The requeue stopped because the server was shutting down. Dead letters it requeued stay requeued; \
+    requeueAllDeadLetters again requeues the rest.";
+
+/// Why a job that requeues all dead letters was not started while one of the other mode is running.
+pub fn requeue_job_of_other_mode(running_asks_afresh: bool) -> String {
+    let mode =
+        if running_asks_afresh { "asks its deciders afresh" } else { "replays recorded decisions" };
+    format!(
+        "A requeue-all that {mode} is already running on this node, so this one was not started. Read \
+         requeueAllJob(id) until it finishes, then ask again."
+    )
+}
+
 /// What acknowledging many dead letters came to.
 pub fn dead_letters_acknowledged(count: i64) -> String {
     format!("{count} dead letter(s) acknowledged")

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
 
 use crate::model::ids::{DeadLetterId, EntryId, ManifestId, TenantId};
 use crate::model::message;
@@ -198,7 +199,8 @@ pub enum Scope {
 }
 
 /// Requeues every dead letter that awaits somebody, a thousand manifests at a time: one entry per manifest. After each
-/// page it tells how many are resolved so far; what a page did stays done, whatever happens to the next.
+/// page `progress` is told how many are resolved so far, and may end it there. What a page did stays done, whatever
+/// happens to the next.
 ///
 /// # Errors
 /// Those of the store.
@@ -206,7 +208,7 @@ pub async fn requeue_all(
     db: &Db,
     tenant: TenantId,
     scope: Scope,
-    mut progress: impl FnMut(i64),
+    mut progress: impl FnMut(i64) -> ControlFlow<()>,
 ) -> Result<Outcome, StoreError> {
     let mut total = Requeued::default();
     let mut after = ManifestId(0);
@@ -215,8 +217,7 @@ pub async fn requeue_all(
         let Some(last) = page.last() else { return Ok(requeued(total)) };
         after = *last;
         add(&mut total, requeue_page(db, tenant, Which::Of(&page)).await?);
-        progress(total.resolved);
-        if matches!(scope, Scope::Manifest(_)) {
+        if progress(total.resolved).is_break() || matches!(scope, Scope::Manifest(_)) {
             return Ok(requeued(total));
         }
     }
@@ -274,7 +275,7 @@ async fn page(
 async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Requeued, StoreError> {
     let mut attempt = 1;
     loop {
-        match db.write(async |tx| resolve::requeue(tx, tenant, which).await).await {
+        match requeue_page_once(db, tenant, which).await {
             Err(StoreError::Busy(place)) if attempt < ATTEMPTS_MAX => {
                 tracing::info!(%place, attempt, "a page of dead letters is requeued again");
                 attempt += 1;
@@ -282,6 +283,18 @@ async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Req
             done => return done,
         }
     }
+}
+
+// Not through `Db::write`: the future is spawned, and one with an async closure in it cannot be.
+async fn requeue_page_once(
+    db: &Db,
+    tenant: TenantId,
+    which: Which<'_>,
+) -> Result<Requeued, StoreError> {
+    let mut tx = db.begin().await?;
+    let done = resolve::requeue(&mut tx, tenant, which).await?;
+    tx.commit().await?;
+    Ok(done)
 }
 
 fn add(total: &mut Requeued, page: Requeued) {

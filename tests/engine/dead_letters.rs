@@ -1,5 +1,6 @@
 //! What operators do with dead letters, word for word.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use trax::model::ids::{DeadLetterId, ManifestId};
@@ -20,7 +21,11 @@ const LEFT: &str = "the dead letter is left awaiting intervention.";
 
 impl World {
     /// A manifest with so many dead letters that await somebody.
-    async fn given_up(&self, name: &str, letters: usize) -> (ManifestId, Vec<DeadLetterId>) {
+    pub(super) async fn given_up(
+        &self,
+        name: &str,
+        letters: usize,
+    ) -> (ManifestId, Vec<DeadLetterId>) {
         let manifest = self.manifest(name, "probe", WORKS, 3).await;
         let mut ids = Vec::new();
         for _ in 0..letters {
@@ -206,25 +211,32 @@ async fn requeueing_all_goes_by_pages_of_manifests(w: Arc<World>) {
     assert_eq!(preview.message, expected);
     assert_eq!(w.entries().await.len(), 1, "a preview changes nothing");
     let mut told = Vec::new();
-    let done = requeue_all(db, tenant, Scope::All, |resolved| told.push(resolved)).await.unwrap();
+    let done = requeue_all(db, tenant, Scope::All, |resolved| {
+        told.push(resolved);
+        ControlFlow::Continue(())
+    })
+    .await
+    .unwrap();
 
     assert_eq!((done.count, done.message.as_str()), (Some(2_002), expected));
     // The manifest that was skipped is one of the first page.
     assert_eq!(told, [1_998, 2_002]);
     assert_eq!(w.entries().await.len(), 1_002);
-    let again = requeue_all(db, tenant, Scope::All, |_| ()).await.unwrap();
+    let again = requeue_all(db, tenant, Scope::All, |_| ControlFlow::Continue(())).await.unwrap();
     assert_eq!(
         again.message,
         "0 dead letter(s) requeued; 2 skipped because their manifest already has a queued entry."
     );
-    let of_one = requeue_all(db, tenant, Scope::Manifest(busy), |_| ()).await.unwrap();
+    let of_one = requeue_all(db, tenant, Scope::Manifest(busy), |_| ControlFlow::Continue(()))
+        .await
+        .unwrap();
     assert_eq!(of_one.message, again.message);
     let rest = acknowledge_all(db, tenant, Scope::All, None).await.unwrap();
     assert_eq!(rest.message, "2 dead letter(s) acknowledged");
 }
 
-/// Manifests with dead letters, in a few statements.
-async fn many(w: &World, manifests: i64, letters: i64) {
+/// Manifests with dead letters, in a few statements; the first of them.
+pub(super) async fn many(w: &World, manifests: i64, letters: i64) -> ManifestId {
     let (first, _) = w.given_up("m0", 0).await;
     let group = "(SELECT MAX(id) FROM manifest_group)";
     let numbers = |most: i64| {
@@ -249,6 +261,7 @@ async fn many(w: &World, manifests: i64, letters: i64) {
         .sql(&format!("UPDATE manifest SET next_due_at = NULL WHERE id >= {first}"))
         .await
         .unwrap();
+    first
 }
 
 /// R140: two that requeue all at once resolve each dead letter once, with one entry per manifest.
@@ -257,8 +270,8 @@ async fn two_that_requeue_all_at_once_share_the_work(w: Arc<World>) {
     let (db, tenant) = (w.store.db.clone(), w.store.tenant);
 
     let (one, two) = tokio::join!(
-        requeue_all(&db, tenant, Scope::All, |_| ()),
-        requeue_all(&db, tenant, Scope::All, |_| ()),
+        requeue_all(&db, tenant, Scope::All, |_| ControlFlow::Continue(())),
+        requeue_all(&db, tenant, Scope::All, |_| ControlFlow::Continue(())),
     );
 
     let resolved = one.unwrap().count.unwrap() + two.unwrap().count.unwrap();

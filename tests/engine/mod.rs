@@ -10,6 +10,7 @@ mod dispatcher;
 mod hand_over;
 mod outages;
 mod recovery;
+mod requeue_jobs;
 mod retries;
 mod schedules;
 mod statements;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::fs;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use trax::engine::due::settle;
@@ -334,7 +335,7 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         dead_letters::detail(acme, it.dead_letter);
         dead_letters::requeue(acme, it.dead_letter);
         dead_letters::requeue_batch(acme, &[it.dead_letter]);
-        dead_letters::requeue_all(acme, Scope::Manifest(it.manifest), |_| ());
+        dead_letters::requeue_all(acme, Scope::Manifest(it.manifest), |_| ControlFlow::Continue(()));
         dead_letters::preview_all(acme, Scope::All);
         dead_letters::preview_batch(acme, &[it.dead_letter]);
         dead_letters::count(acme, Scope::Manifest(it.manifest));
