@@ -206,7 +206,15 @@ impl Requeue {
             Which::Ids(ids) if ids.len() == 1 => dead_letters::requeue(&db, tenant, ids[0]).await?,
             Which::Ids(ids) => dead_letters::requeue_batch(&db, tenant, &ids).await?,
             Which::Scope(scope) => {
-                dead_letters::requeue_all(&db, tenant, scope, |_| ControlFlow::Continue(())).await?
+                let awaiting = dead_letters::count(&db, tenant, scope).await?.count.unwrap_or(0);
+                let bar = output.bar(awaiting.unsigned_abs());
+                let progress = |resolved: i64| {
+                    bar.set_position(resolved.unsigned_abs());
+                    ControlFlow::Continue(())
+                };
+                let done = dead_letters::requeue_all(&db, tenant, scope, progress).await;
+                bar.finish_and_clear();
+                done?
             }
         };
         output.outcome(&done)
