@@ -275,7 +275,7 @@ async fn page(
 async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Requeued, StoreError> {
     let mut attempt = 1;
     loop {
-        match requeue_page_once(db, tenant, which).await {
+        match db.write(async |tx| resolve::requeue(tx, tenant, which).await).await {
             Err(StoreError::Busy(place)) if attempt < ATTEMPTS_MAX => {
                 tracing::info!(%place, attempt, "a page of dead letters is requeued again");
                 attempt += 1;
@@ -283,18 +283,6 @@ async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Req
             done => return done,
         }
     }
-}
-
-// Not through `Db::write`: the future is spawned, and one with an async closure in it cannot be.
-async fn requeue_page_once(
-    db: &Db,
-    tenant: TenantId,
-    which: Which<'_>,
-) -> Result<Requeued, StoreError> {
-    let mut tx = db.begin().await?;
-    let done = resolve::requeue(&mut tx, tenant, which).await?;
-    tx.commit().await?;
-    Ok(done)
 }
 
 fn add(total: &mut Requeued, page: Requeued) {

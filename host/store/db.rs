@@ -4,6 +4,7 @@
 //! differ there is an [`Sql`] pair with a sentence that says why.
 
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -204,11 +205,11 @@ impl Db {
     /// Whatever the work or the database reports.
     pub async fn write<T, E: From<StoreError>>(
         &self,
-        work: impl AsyncFnOnce(&mut Tx<'static>) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Work) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut tx = self.begin().await?;
+        let mut tx = Work(self.begin().await?);
         let value = work(&mut tx).await?;
-        tx.commit().await?;
+        tx.0.commit().await?;
         Ok(value)
     }
 
@@ -275,6 +276,25 @@ pub struct Tx<'c> {
     /// Whether the transaction, in any of its parts, has queued something that can be dispatched now.
     has_queued: Arc<AtomicBool>,
     db: Db,
+}
+
+/// A transaction that [`Db::write`] keeps or undoes. A type without a lifetime of its own: a future that holds an async
+/// closure over one that has it cannot be sent to another thread.
+#[derive(Debug)]
+pub struct Work(Tx<'static>);
+
+impl Deref for Work {
+    type Target = Tx<'static>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Work {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
 }
 
 impl Tx<'_> {
