@@ -14,6 +14,7 @@ pub mod name;
 pub mod question;
 pub mod retry;
 pub mod schedule;
+pub mod source;
 pub mod subject;
 pub mod timestamp;
 pub mod value;

@@ -8,7 +8,7 @@
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
 //! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`],
 //! [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them;
-//! [`statistics`]; and [`wakeups`], which only make things happen sooner.
+//! the [`sources`] that retries take over from; [`statistics`]; and [`wakeups`], which only make things happen sooner.
 
 pub mod capacity;
 pub mod checkpoints;
@@ -29,6 +29,7 @@ pub mod parked;
 pub mod queue;
 pub mod resolve;
 pub mod runs;
+pub mod sources;
 pub mod staged;
 pub mod statistics;
 pub mod tenants;
