@@ -5,7 +5,8 @@
 //! 2. load the manifests that are due, by the index, and share the room among their groups (M22);
 //! 3. leave out what is blocked (M9);
 //! 4. write dead letters (M7);
-//! 5. queue the others, retries with their delay (M23, M24, R16 to R25).
+//! 5. queue the others, retries with their delay and with the run whose answers they replay (M23, M24, R16 to R25,
+//!    R35 to R51).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::engine::due;
 use crate::engine::error::{EngineError, causes};
 use crate::engine::events::EngineEvent;
 use crate::engine::service::Service;
+use crate::engine::sources::Sources;
 use crate::model::ids::{EntryId, GroupId};
 use crate::model::retry::{Facts, Next};
 use crate::model::schedule::share::shares;
@@ -70,6 +72,7 @@ impl ManifestManager {
         &self,
         tx: &mut Tx<'_>,
         due: &Due,
+        sources: &Sources,
     ) -> Result<Option<EngineEvent>, EngineError> {
         let config = &self.shared.config;
         let now = tx.now().await?;
@@ -110,6 +113,7 @@ impl ManifestManager {
                     // A triggered run stood for no occurrence; its retry stands for the one that made it due.
                     scheduled_time: last.scheduled_time.or(occurrence),
                     occurrence_id: Some(&last.occurrence_id),
+                    replay_decisions_of: sources.replay(manifest.id),
                     ..self.entry(manifest)
                 };
                 let entry = enqueue(tx, &new).await?;
@@ -163,7 +167,13 @@ impl ManifestManager {
 /// Queues an entry; nothing when a trigger got in first.
 async fn enqueue(tx: &mut Tx<'_>, new: &NewEntry<'_>) -> Result<Option<EntryId>, EngineError> {
     match queue::enqueue(tx, new).await {
-        Ok(Enqueued::Created { entry, .. }) => Ok(Some(entry)),
+        Ok(Enqueued::Created { entry, asks_afresh, starts_at_the_top }) => {
+            if asks_afresh || starts_at_the_top {
+                let train = new.train;
+                tracing::info!(%entry, train, asks_afresh, starts_at_the_top, "another took over first");
+            }
+            Ok(Some(entry))
+        }
         Ok(Enqueued::ManifestQueued(entry) | Enqueued::ExternalIdTaken(entry)) => {
             tracing::debug!(%entry, "the manifest has a queued entry already");
             Ok(None)
@@ -216,9 +226,13 @@ impl Service for ManifestManager {
             ..Report::default()
         };
         let mut events = Vec::new();
+        let ids: Vec<_> = due.iter().map(|due| due.id).collect();
+        manifests::hold_all(&mut tx, &ids).await?;
+        let sources =
+            Sources::look_up(&mut tx, &ids, self.shared.config.failure_count_window).await?;
         for manifest in &due {
             let mut part = tx.savepoint().await?;
-            match self.look_at(&mut part, manifest).await {
+            match self.look_at(&mut part, manifest, &sources).await {
                 Ok(event) => {
                     part.commit().await?;
                     events.extend(event);

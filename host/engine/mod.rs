@@ -5,7 +5,7 @@
 //!   [`job_dispatcher`], [`canceller`], [`heartbeat`] and [`reaper`]. `wakeups` makes them look sooner;
 //!   [`events`] tells what happens.
 //! - [`worker`] gives a claimed run what it needs, from [`trains`] and a [`run_journal`], and writes how it left.
-//! - [`due`] keeps the index of what is due in line with the rules.
+//! - [`due`] keeps the index of what is due in line with the rules; [`sources`] says what a retry takes over.
 
 pub mod asking;
 pub mod canceller;
@@ -25,6 +25,7 @@ pub mod run_journal;
 mod running;
 pub mod seal;
 pub mod service;
+pub mod sources;
 pub mod supervisor;
 mod tenant_names;
 pub mod trains;

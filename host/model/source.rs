@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use crate::model::ids::{ManifestId, RunId, VersionId};
-use crate::model::retry::FailedRun;
 use crate::model::timestamp::Timestamp;
 
 /// The latest finished run of a manifest, attempts that were never delivered left out, beside what the manifest is now.
@@ -26,8 +25,8 @@ pub struct Source {
     pub start_time: Timestamp,
     /// How long failures of the manifest count, if it says so.
     pub failure_window_seconds: Option<i32>,
-    /// When the manifest's last resolved dead letter was resolved.
-    pub last_resolved_at: Option<Timestamp>,
+    /// Whether a dead letter of the manifest was resolved since.
+    pub is_resolved: bool,
     /// Whether the manifest's retries replay decisions.
     pub replay_decisions_on_retry: bool,
     /// Whether the run is of the train that the manifest runs.
@@ -104,8 +103,7 @@ impl Source {
     pub fn is_retried(&self, now: Timestamp, window: Duration) -> bool {
         let own = self.failure_window_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         let window_start = now.saturating_sub(own.map_or(window, Duration::from_secs));
-        let failed = FailedRun { started_at: self.start_time, was_delivered: true };
-        self.has_failed && failed.counts(window_start, self.last_resolved_at)
+        self.has_failed && !self.is_resolved && self.start_time >= window_start
     }
 
     /// Whose answers the manifest's next run replays. The first condition that does not hold is the reason.
@@ -162,6 +160,8 @@ fn first_missed(conditions: &[(bool, &'static str)]) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    type Break = fn(&mut Source);
+
     const HOUR: Duration = Duration::from_hours(1);
     const DAY: Duration = Duration::from_hours(24);
 
@@ -177,7 +177,7 @@ mod tests {
             has_failed: true,
             start_time: at(100),
             failure_window_seconds: None,
-            last_resolved_at: None,
+            is_resolved: false,
             replay_decisions_on_retry: true,
             is_of_train: true,
             decisions_recorded: true,
@@ -212,7 +212,6 @@ mod tests {
     /// D23, R40, R41: each condition has its reason, and the order of the table decides.
     #[test]
     fn the_first_condition_that_does_not_hold_is_the_reason() {
-        type Break = fn(&mut Source);
         let breaks: [(Break, Replay); 10] = [
             (|s| s.replay_decisions_on_retry = false, Replay::OptedOut),
             (|s| s.is_of_train = false, Replay::Afresh("it is not a run of this manifest's train")),
@@ -235,7 +234,9 @@ mod tests {
             ),
             (
                 |s| s.has_entry = false,
-                Replay::Afresh("it has no work queue entry of this manifest to compare inputs with"),
+                Replay::Afresh(
+                    "it has no work queue entry of this manifest to compare inputs with",
+                ),
             ),
             (|s| s.has_subject_key = true, Replay::Afresh("it was queued under a subject key")),
             (
@@ -267,14 +268,12 @@ mod tests {
     /// R38, R39, D21: only a failure that still counts is retried, however many there are.
     #[test]
     fn a_failure_that_does_not_count_is_not_retried() {
-        let cases: [(fn(&mut Source), Timestamp, bool); 8] = [
+        let cases: [(Break, Timestamp, bool); 6] = [
             (|_| (), at(124), true),
             (|_| (), at(125), false),
             (|s| s.failure_window_seconds = Some(3_600), at(101), true),
             (|s| s.failure_window_seconds = Some(3_600), at(102), false),
-            (|s| s.last_resolved_at = Some(at(99)), at(101), true),
-            (|s| s.last_resolved_at = Some(at(100)), at(101), false),
-            (|s| s.last_resolved_at = Some(at(101)), at(101), false),
+            (|s| s.is_resolved = true, at(101), false),
             (|s| s.has_failed = false, at(101), false),
         ];
         for (change, now, is_retried) in cases {
@@ -290,7 +289,6 @@ mod tests {
     /// K20, R93, R99: a resume has the conditions of a replay that are not about decisions, and no machine.
     #[test]
     fn a_resume_is_not_about_decisions() {
-        type Break = fn(&mut Source);
         let breaks: [(Break, Resume); 7] = [
             (|s| s.has_checkpoint = false, Resume::Nothing),
             (
@@ -322,6 +320,7 @@ mod tests {
             ),
         ];
         for (first, (change, expected)) in breaks.iter().enumerate() {
+            assert_eq!(resume(*change), *expected);
             let all_after = |source: &mut Source| {
                 breaks[first..].iter().for_each(|(change, _)| change(source));
             };

@@ -1,6 +1,6 @@
 //! Manifests: what is stated, and when it is due. What that depends on is in [`due`](super::due).
 
-use super::db::{Sql, Tx, execute, on};
+use super::db::{Sql, Tx, execute, ids, on};
 use super::error::StoreError;
 use super::types::{MisfirePolicy, ScheduleType, row};
 use crate::model::ids::{GroupId, ManifestId, TenantId};
@@ -337,6 +337,17 @@ pub(super) async fn hold(tx: &mut Tx<'_>, manifest: ManifestId) -> Result<(), St
     if tx.is_postgres() {
         let sql = "SELECT id FROM manifest WHERE id = $1 FOR NO KEY UPDATE";
         execute!(tx, sqlx::query(sql).bind(manifest))?;
+    }
+    Ok(())
+}
+
+/// The same for many, in one order everywhere, so that two who do so never wait for each other.
+pub(crate) async fn hold_all(tx: &mut Tx<'_>, manifests: &[ManifestId]) -> Result<(), StoreError> {
+    if tx.is_postgres() {
+        let sql = "SELECT id FROM manifest WHERE id IN
+            (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($1 AS JSON)))
+            ORDER BY id FOR NO KEY UPDATE";
+        execute!(tx, sqlx::query(sql).bind(ids(manifests.iter().map(|id| id.0))))?;
     }
     Ok(())
 }

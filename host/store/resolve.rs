@@ -353,15 +353,11 @@ pub async fn free(
     manifests: BTreeSet<ManifestId>,
 ) -> Result<(), StoreError> {
     let now = tx.now().await?;
+    let manifests: Vec<ManifestId> = manifests.into_iter().collect();
     let ids = json_array(manifests.iter().map(|id| id.0));
-    if tx.is_postgres() {
-        // Whoever ends a run holds its manifest while it looks at what blocks that. A statement of its own, so that the
-        // next one sees what was written meanwhile.
-        let sql = "SELECT id FROM manifest WHERE tenant_id = $1
-            AND id IN (SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($2 AS JSON)))
-            ORDER BY id FOR NO KEY UPDATE";
-        execute!(tx, sqlx::query(sql).bind(tenant).bind(&ids))?;
-    }
+    // Whoever ends a run holds its manifest while it looks at what blocks that. A statement of its own, so that the next
+    // one sees what was written meanwhile.
+    super::manifests::hold_all(tx, &manifests).await?;
     macro_rules! free {
         ($database:ident) => {
             concat!(

@@ -12,7 +12,7 @@ row!(Source {
     has_failed,
     start_time,
     failure_window_seconds,
-    last_resolved_at,
+    is_resolved,
     replay_decisions_on_retry,
     is_of_train,
     decisions_recorded,
@@ -38,8 +38,9 @@ macro_rules! sources {
         concat!(
             "SELECT m.id AS manifest, r.id AS run, r.train_state = 'failed' AS has_failed,
                 r.start_time, m.failure_window_seconds,
-                (SELECT MAX(d.resolved_at) FROM dead_letter d WHERE d.manifest_id = m.id
-                    AND d.resolved_at IS NOT NULL) AS last_resolved_at,
+                EXISTS (SELECT 1 FROM dead_letter d WHERE d.manifest_id = m.id
+                    AND d.resolved_at IS NOT NULL AND d.resolved_at >= r.start_time)
+                    AS is_resolved,
                 m.replay_decisions_on_retry, r.name = m.name AS is_of_train, r.decisions_recorded,
                 r.replay_decisions_of, r.replay_abandoned,
                 (EXISTS (SELECT 1 FROM work_queue q WHERE q.replay_decisions_of = r.id
@@ -56,7 +57,9 @@ macro_rules! sources {
                     AND w.input_type_name IS NOT DISTINCT FROM m.property_type) AS has_same_input,
                 EXISTS (SELECT 1 FROM decision a WHERE a.metadata_id = r.id
                     AND a.refused IS NULL) AS has_acted_on,
-                EXISTS (SELECT 1 FROM checkpoint c WHERE c.metadata_id = r.id) AS has_checkpoint,
+                -- Not EXISTS, for which Postgres may read every checkpoint.
+                (SELECT 1 FROM checkpoint c WHERE c.metadata_id = r.id LIMIT 1) IS NOT NULL
+                    AS has_checkpoint,
                 r.resume_from, r.resume_at, r.invoking_machine, r.component_version_id
             FROM manifest m
             JOIN metadata r ON r.id = (SELECT l.id FROM metadata l ",
@@ -73,10 +76,7 @@ macro_rules! sources {
     };
 }
 const SOURCES: Sql = Sql {
-    sqlite: sources!(
-        "INDEXED BY ix_metadata_manifest_state",
-        "(SELECT value FROM json_each($1))"
-    ),
+    sqlite: sources!("INDEXED BY ix_metadata_manifest_state", "(SELECT value FROM json_each($1))"),
     postgres: sources!(
         "",
         "(SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST($1 AS JSON)))"

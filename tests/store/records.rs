@@ -14,7 +14,8 @@ use trax::store::{JunctionRunKind, JunctionRunState, LogLevel, StoreError, tenan
 
 use super::world::World;
 
-fn decision(key: &str) -> NewDecision<'_> {
+/// A decision that is acted on.
+pub(crate) fn decision(key: &str) -> NewDecision<'_> {
     NewDecision {
         branch_path: "",
         question_key: key,
