@@ -76,6 +76,15 @@ impl Memory {
         memory
     }
 
+    /// Counts askings that an earlier run made.
+    pub(super) fn count_askings(&mut self, askings: &BTreeMap<Arc<str>, u32>) {
+        for (key, times) in askings {
+            (0..*times).for_each(|_| {
+                self.count_asking(key);
+            });
+        }
+    }
+
     /// Takes back the counting of an asking that got no answer.
     pub(super) fn uncount_asking(&mut self, question_key: &str) {
         if let Some(count) = self.askings.get_mut(question_key) {

@@ -8,6 +8,7 @@
 //! - [`walk`] drives a run through a chain: [`next`] lists what it can ask for, [`route`] takes tracks by decisions,
 //!   and [`memory`] holds the values.
 //! - [`snapshot`] is a walk as data, so that a run can go on elsewhere.
+//! - [`resume`] says whether and where a run may start after a checkpoint of an earlier one.
 
 pub mod declaration;
 pub mod schema;
@@ -28,6 +29,7 @@ pub mod next;
 mod visit;
 pub mod walk;
 pub mod snapshot;
+pub mod resume;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -51,6 +53,7 @@ pub struct Chain {
     /// The nodes of the train's own chain, then those of each track of the arena.
     scopes: Vec<Vec<NodeIndex>>,
     questions: HashMap<String, usize>,
+    ids: HashMap<String, NodeIndex>,
     graph: String,
     hash: String,
 }
@@ -60,8 +63,10 @@ impl Chain {
         let keys = train.questions.iter().enumerate();
         let questions = keys.map(|(position, question)| (question.key.clone(), position)).collect();
         let Layout { nodes, scopes } = layout;
+        let ids = scopes.iter().flatten().map(|index| (nodes[index.index()].id.clone(), *index));
+        let ids = ids.collect();
         let (graph, hash) = (String::new(), String::new());
-        let mut chain = Self { train, types, nodes, scopes, questions, graph, hash };
+        let mut chain = Self { train, types, nodes, scopes, questions, ids, graph, hash };
         chain.graph = graph::text(&chain);
         chain.hash = graph::hash(&chain.graph);
         chain
@@ -83,6 +88,11 @@ impl Chain {
     /// When the index comes from another chain.
     pub fn node(&self, index: NodeIndex) -> &Node {
         &self.nodes[index.index()]
+    }
+
+    /// The node with this id.
+    pub fn find(&self, id: &str) -> Option<NodeIndex> {
+        self.ids.get(id).copied()
     }
 
     /// Every node in declared order; the last one is `Resolve#0`.

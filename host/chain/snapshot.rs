@@ -14,6 +14,7 @@ use crate::chain::declaration::Step;
 use crate::chain::memory::Memory;
 use crate::chain::next::Routed;
 use crate::chain::node::NodeIndex;
+use crate::chain::resume::restore::{BranchStart, Restored};
 use crate::chain::walk::{Frame, Phase, Reply, Walk};
 use crate::model::value::Value;
 
@@ -28,6 +29,17 @@ pub struct Snapshot {
     tracks: Vec<Taken>,
     askings: BTreeMap<String, u32>,
     result: Option<(String, String)>,
+    /// Branches that start after a checkpoint of an earlier run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<Branch>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Branch {
+    node: usize,
+    state: (String, String),
+    tracks: Vec<Taken>,
+    askings: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +90,7 @@ impl Walk {
             tracks: routed.into_iter().map(Taken::of).collect(),
             askings: askings.into_iter().map(|(key, count)| (key.to_string(), count)).collect(),
             result: self.result.clone().map(text),
+            branches: self.branches.iter().cloned().map(Branch::of).collect(),
         })
     }
 
@@ -94,7 +107,11 @@ impl Walk {
         };
         let tracks: Option<Vec<Routed>> =
             snapshot.tracks.into_iter().map(|taken| taken.routed(&chain)).collect();
-        let (true, Some(tracks)) = (snapshot.frames.iter().all(is_inside), tracks) else {
+        let branches: Option<Vec<BranchStart>> =
+            snapshot.branches.into_iter().map(|branch| branch.start(&chain)).collect();
+        let (true, Some(tracks), Some(branches)) =
+            (snapshot.frames.iter().all(is_inside), tracks, branches)
+        else {
             return Err(RestoreError::OutOfBounds);
         };
         let value = |(name, json): (String, String)| Value::new(name, json);
@@ -107,6 +124,7 @@ impl Walk {
         let frame = |(scope, position)| Frame { scope, position };
         walk.frames = snapshot.frames.into_iter().map(frame).collect();
         walk.result = snapshot.result.map(value);
+        walk.branches = branches;
         Ok(walk)
     }
 
@@ -119,6 +137,35 @@ impl Walk {
     }
 }
 
+impl Branch {
+    fn of(start: BranchStart) -> Self {
+        let BranchStart { restored: Restored { node, state, tracks }, askings } = start;
+        Self {
+            node: node.index(),
+            state: (state.type_name.to_string(), state.json.to_string()),
+            tracks: tracks.into_iter().map(Taken::of).collect(),
+            askings: askings.into_iter().map(|(key, count)| (key.to_string(), count)).collect(),
+        }
+    }
+
+    fn start(self, chain: &Chain) -> Option<BranchStart> {
+        let node = index(chain, self.node)?;
+        let tracks = self.tracks.into_iter().map(|taken| taken.routed(chain));
+        let (name, json) = self.state;
+        let restored = Restored {
+            node,
+            state: Value::new(name, json),
+            tracks: tracks.collect::<Option<_>>()?,
+        };
+        let askings = self.askings.into_iter().map(|(key, count)| (key.into(), count)).collect();
+        Some(BranchStart { restored, askings })
+    }
+}
+
+fn index(chain: &Chain, node: usize) -> Option<NodeIndex> {
+    chain.nodes().get(node).and(u32::try_from(node).ok()).map(NodeIndex)
+}
+
 impl Taken {
     fn of(routed: Routed) -> Self {
         let Routed { node, question_key, track, fallback_reason } = routed;
@@ -127,8 +174,7 @@ impl Taken {
 
     fn routed(self, chain: &Chain) -> Option<Routed> {
         let Self { node, question_key, track, fallback_reason } = self;
-        let node = chain.nodes().get(node).and(u32::try_from(node).ok())?;
-        Some(Routed { node: NodeIndex(node), question_key, track, fallback_reason })
+        Some(Routed { node: index(chain, node)?, question_key, track, fallback_reason })
     }
 }
 

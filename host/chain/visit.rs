@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::chain::decision::{decision_answer, track_taken_value};
 use crate::chain::declaration::{Extract, Parallel, Step};
-use crate::chain::memory::Memory;
 use crate::chain::next::{Ask, AskedQuestion, Call, Checkpoint, End, Fork, Next, Routed};
 use crate::chain::node::{Node, NodeIndex, NodeKind};
 use crate::chain::route::route;
@@ -175,8 +174,7 @@ impl Walk {
         let branches = parallel.branches.iter().map(|track| {
             let name =
                 self.chain.track(*track).map_or_else(String::new, |track| track.name.clone());
-            let memory = Memory::over(shared.clone());
-            (name, Self::at(self.chain.clone(), home(*track), memory))
+            (name, self.branch(home(*track), shared.clone()))
         });
         let branches = branches.collect();
         self.phase = Phase::Waiting(Reply::Joined(index, shared));

@@ -17,6 +17,7 @@ use crate::chain::declaration::Step;
 use crate::chain::memory::Memory;
 use crate::chain::next::{End, Next, RunFailure};
 use crate::chain::node::{Node, NodeIndex, NodeKind};
+use crate::chain::resume::restore::BranchStart;
 use crate::chain::step::home;
 use crate::model::answer::Answer;
 use crate::model::failure::Failure;
@@ -39,6 +40,8 @@ pub struct Walk {
     is_cancelled: bool,
     /// The scope of the branch; 0 for the run itself.
     home: usize,
+    /// Branches that start after a checkpoint of an earlier run.
+    pub(super) branches: Vec<BranchStart>,
 }
 
 /// A chain or track, and the position of its next node.
@@ -83,7 +86,16 @@ impl Walk {
 
     pub(super) fn at(chain: Arc<Chain>, home: usize, memory: Memory) -> Self {
         let frames = vec![Frame { scope: home, position: 0 }];
-        Self { chain, frames, memory, result: None, phase: Phase::Ready, is_cancelled: false, home }
+        Self {
+            chain,
+            frames,
+            memory,
+            result: None,
+            phase: Phase::Ready,
+            is_cancelled: false,
+            home,
+            branches: Vec::new(),
+        }
     }
 
     /// The chain that is walked.
