@@ -77,7 +77,7 @@ pub struct RequeueJob {
     pub ask_afresh: bool,
     /// Whether the call that gave this copy started it.
     pub started: bool,
-    /// How many dead letters it has requeued so far. It can pass `awaiting_at_start`: dead letters may arrive meanwhile.
+    /// How many dead letters it has requeued so far. It can pass `awaiting_at_start`: others may arrive meanwhile.
     pub processed: i64,
 }
 
