@@ -20,7 +20,25 @@ pub fn decision_value(question: &Question, answer: &AnswerKind) -> Option<Value>
     if question.kind.as_str() != answer.as_str() {
         return None;
     }
-    let mut members = Vec::with_capacity(3);
+    let members = members(answer, number)?;
+    Some(Value::new(question.decision_type(), Json::object(members).to_string()))
+}
+
+/// An answer as it is stored, also one that does not fit: numbers that JSON does not have are texts. `replay_refused`
+/// says why the answer of an earlier run was not given in its place.
+pub fn stored_answer(answer: &AnswerKind, replay_refused: Option<&str>) -> String {
+    let mut members = members(answer, |float| Some(number_or_text(float))).unwrap_or_default();
+    if let Some(reason) = replay_refused {
+        members.push(("replay_refused".to_string(), Json::String(reason.to_string())));
+    }
+    Json::object(members).to_string()
+}
+
+fn members(
+    answer: &AnswerKind,
+    number: impl Fn(f64) -> Option<Json>,
+) -> Option<Vec<(String, Json)>> {
+    let mut members = Vec::with_capacity(4);
     let mut member = |name: &str, json: Json| members.push((name.to_string(), json));
     match answer {
         AnswerKind::Choice { choice, confidence, probabilities } => {
@@ -45,7 +63,7 @@ pub fn decision_value(question: &Question, answer: &AnswerKind) -> Option<Value>
         }
         AnswerKind::YesNo { probability } => member("probability", number(*probability)?),
     }
-    Some(Value::new(question.decision_type(), Json::object(members).to_string()))
+    Some(members)
 }
 
 /// The answer behind a value that [`decision_value`] made for the same question.
@@ -53,12 +71,18 @@ pub fn decision_answer(question: &Question, value: &Value) -> Option<AnswerKind>
     if *value.type_name != *question.decision_type() {
         return None;
     }
-    let json = Json::parse(&value.json).ok()?;
-    if let Some(probability) = json.member("probability") {
-        return Some(AnswerKind::YesNo { probability: float(probability)? });
+    read_answer(question.kind.as_str(), &value.json)
+}
+
+/// The answer to a question of this kind behind the JSON of a decision. Members that no decision has are passed over.
+pub fn read_answer(kind: &str, json: &str) -> Option<AnswerKind> {
+    let json = Json::parse(json).ok()?;
+    if kind == "yes_no" {
+        return Some(AnswerKind::YesNo { probability: float(json.member("probability")?)? });
     }
     let confidence = float(json.member("confidence")?)?;
-    if let Some(choice) = json.member("choice") {
+    if kind == "choice" {
+        let choice = json.member("choice")?;
         let probabilities = match json.member("probabilities") {
             Some(Json::Object(members)) => members
                 .iter()
@@ -90,6 +114,17 @@ fn number(number: f64) -> Option<Json> {
     number.is_finite().then(|| Json::Number(number.to_string()))
 }
 
+fn number_or_text(float: f64) -> Json {
+    number(float).unwrap_or_else(|| {
+        let text = match (float.is_nan(), float > 0.0) {
+            (true, _) => "NaN",
+            (false, true) => "Infinity",
+            (false, false) => "-Infinity",
+        };
+        Json::String(text.to_string())
+    })
+}
+
 fn float(json: &Json) -> Option<f64> {
     let Json::Number(text) = json else { return None };
     text.parse().ok()
@@ -105,6 +140,28 @@ mod tests {
 
     fn chosen(probabilities: Vec<(String, f64)>) -> AnswerKind {
         AnswerKind::Choice { choice: "Billing".to_string(), confidence: 0.9, probabilities }
+    }
+
+    /// D4, D6: an answer that JSON has no numbers for is stored all the same, and so is why another was not replayed.
+    #[test]
+    fn every_answer_can_be_stored() {
+        let scored = AnswerKind::Score {
+            score: f64::NAN,
+            confidence: f64::INFINITY,
+            probabilities: vec![f64::NEG_INFINITY, 0.5],
+        };
+        assert_eq!(
+            stored_answer(&scored, None),
+            r#"{"confidence":"Infinity","probabilities":["-Infinity",0.5],"score":"NaN"}"#
+        );
+        assert_eq!(read_answer("score", &stored_answer(&scored, None)), None);
+        let answer = chosen(vec![("Billing".to_string(), 0.5)]);
+        let stored = stored_answer(&answer, Some("it is too \"old\""));
+        assert_eq!(
+            stored,
+            r#"{"choice":"Billing","confidence":0.9,"probabilities":{"Billing":0.5},"replay_refused":"it is too \"old\""}"#
+        );
+        assert_eq!(read_answer("choice", &stored), Some(answer));
     }
 
     #[test]

@@ -90,7 +90,8 @@ fn told(event: &EngineEvent) -> String {
             format!("{} run {run}  {train}", styled(FAINT, "continues"))
         }
         EngineEvent::Decided { run, question, answer, decider } => {
-            let by = styled(FAINT, format!("by {decider}"));
+            let by = decider.as_ref().map(|decider| format!("by {decider}"));
+            let by = styled(FAINT, by.unwrap_or_else(|| "replayed".to_owned()));
             format!("{}   run {run}  {question} = {} {by}", styled(FAINT, "decided"), short(answer))
         }
         EngineEvent::RunEnded { run, train, manifest, ending } => {

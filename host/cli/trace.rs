@@ -94,7 +94,8 @@ fn line(event: &Event) -> Option<String> {
                 (None, Some(answer)) => described(answer),
                 (None, None) => String::new(),
             };
-            let by = styled(FAINT, format!("by {}", decided.decider));
+            let by = decided.decider.as_ref().map(|decider| format!("by {decider}"));
+            let by = styled(FAINT, by.unwrap_or_else(|| "replayed".to_owned()));
             let asked = format!("{}: {what}", decided.question.key);
             format!("decision    {asked:<44} {by}")
         }

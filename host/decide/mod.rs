@@ -1,8 +1,10 @@
-//! Questions and answers: which answers fit, what makes two askings the same, and what a state is known by.
+//! Questions and answers: which answers fit, what makes two askings the same, what a state is known by, and which
+//! answers of earlier runs are given again.
 //!
 //! Everything here is pure. Who answers a question is for the room `deciders`; when an answer is recorded and
 //! replayed is for the engine.
 
 pub mod check;
 pub mod fingerprint;
+pub mod replay;
 pub mod state_hash;

@@ -24,12 +24,17 @@ pub struct KeyTooShort(pub usize);
 #[derive(Clone)]
 pub struct StateHasher {
     key: Option<Hmac<Sha256>>,
+    is_unresolved: bool,
 }
 
 impl fmt::Debug for StateHasher {
     /// Leaves out the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.is_keyed() { "keyed" } else { "unkeyed" };
+        let kind = match (self.is_keyed(), self.is_unresolved) {
+            (true, _) => "keyed",
+            (false, true) => "unresolved",
+            (false, false) => "unkeyed",
+        };
         write!(f, "StateHasher({kind})")
     }
 }
@@ -37,7 +42,7 @@ impl fmt::Debug for StateHasher {
 impl StateHasher {
     /// Hashes without a key. Whoever sees such a hash can try states until one matches, so sensitive states get none.
     pub fn unkeyed() -> Self {
-        Self { key: None }
+        Self { key: None, is_unresolved: false }
     }
 
     /// Hashes under a key.
@@ -50,7 +55,17 @@ impl StateHasher {
             return Err(too_short);
         }
         let key = Hmac::new_from_slice(key).map_err(|_| too_short)?;
-        Ok(Self { key: Some(key) })
+        Ok(Self { key: Some(key), is_unresolved: false })
+    }
+
+    /// Hashes nothing, so that nothing is replayed: there should be a key, and it cannot be had.
+    pub fn unresolved() -> Self {
+        Self { key: None, is_unresolved: true }
+    }
+
+    /// Whether there should be a key that cannot be had.
+    pub fn is_unresolved(&self) -> bool {
+        self.is_unresolved
     }
 
     /// Whether there is a key.
@@ -59,11 +74,12 @@ impl StateHasher {
     }
 
     /// The hash of a state about which this question is asked. `None` when the answer is not to be replayed: the
-    /// type is not declared, the state is larger than [`STATE_BYTES_MAX`], or the state or the question is sensitive
-    /// and there is no key.
+    /// type is not declared, the state is larger than [`STATE_BYTES_MAX`], the state or the question is sensitive and
+    /// there is no key, or the key cannot be had.
     pub fn hash_for(&self, types: &Types, state: &Value, question: &Question) -> Option<String> {
         let is_sensitive = question.sensitive || types.is_sensitive(&state.type_name);
-        if state.json.len() > STATE_BYTES_MAX || (is_sensitive && !self.is_keyed()) {
+        let is_hashed = !self.is_unresolved && (self.is_keyed() || !is_sensitive);
+        if state.json.len() > STATE_BYTES_MAX || !is_hashed {
             return None;
         }
         Some(self.hash(state, &types.shape_fingerprint(&state.type_name)?))
@@ -74,7 +90,7 @@ impl StateHasher {
     /// The hashed bytes are `trax state 1`, a line feed, the type's name, the fingerprint of its shape and the
     /// canonical JSON, with the length in bytes of each of the three before it as 8 bytes, most significant first.
     /// Another layout takes another number, there and in the prefix.
-    pub fn hash(&self, state: &Value, shape_fingerprint: &str) -> String {
+    fn hash(&self, state: &Value, shape_fingerprint: &str) -> String {
         let fields = [&*state.type_name, shape_fingerprint, &*state.json];
         let feed = |update: &mut dyn FnMut(&[u8])| {
             update(b"trax state 1\n");
@@ -171,7 +187,8 @@ mod tests {
         assert_eq!(format!("{keyed:?}"), "StateHasher(keyed)");
     }
 
-    /// Q28, Q29: without a key nothing sensitive is hashed; what is too large or unknown never is.
+    /// Q26, Q28, Q29: without a key nothing sensitive is hashed; too large or unknown, or without the key there should be,
+    /// nothing is.
     #[test]
     fn some_states_have_no_hash() {
         let types = types();
@@ -189,6 +206,10 @@ mod tests {
                 |hasher: StateHasher| hasher.hash_for(&types, &state, &question).is_some();
             assert_eq!(has_hash(StateHasher::unkeyed()), plain, "{type_name} without a key");
             assert_eq!(has_hash(StateHasher::keyed(KEY).unwrap()), keyed, "{type_name} with a key");
+            assert!(
+                !has_hash(StateHasher::unresolved()),
+                "{type_name} without the key there should be"
+            );
         }
     }
 }

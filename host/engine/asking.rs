@@ -16,6 +16,9 @@ use crate::model::failure::Failure;
 use crate::model::question::Question;
 use crate::model::value::Value;
 
+/// The most types that are remembered of which the log has told that their states have no hash.
+const TOLD_MAX: usize = 1_000;
+
 /// Asks the questions of one run.
 pub struct Asker {
     /// The train.
@@ -49,9 +52,23 @@ pub struct Place<'a> {
 }
 
 /// An asking as it is recorded.
+#[derive(Clone)]
 struct Recorded {
     fingerprint: String,
     state_hash: Option<String>,
+    /// Why the answer of an earlier run is not given again.
+    replay_refused: Option<String>,
+}
+
+impl Place<'_> {
+    fn asking<'a>(&'a self, asked: &'a Asked) -> Asking<'a> {
+        Asking {
+            branch: self.branch,
+            key: &asked.question.key,
+            asked_by: if self.is_inside_junction { self.node } else { "" },
+            occurrence: asked.occurrence,
+        }
+    }
 }
 
 impl Asker {
@@ -68,14 +85,16 @@ impl Asker {
         asked: &[Asked],
         decider: Option<&str>,
     ) -> Result<Vec<Answer>, Failure> {
-        let recorded: Vec<Recorded> = asked
+        let mut recorded: Vec<Recorded> = asked
             .iter()
             .map(|asked| Recorded {
                 fingerprint: fingerprint(place.node, &state.type_name, &asked.question),
-                state_hash: self.hasher.hash_for(self.chain.types(), state, &asked.question),
+                state_hash: self.state_hash(state, &asked.question),
+                replay_refused: None,
             })
             .collect();
         let mut answers = self.recall(place, asked, &recorded)?;
+        self.replay(place, asked, &mut recorded, &mut answers).await?;
         let open: Vec<usize> = (0..asked.len()).filter(|index| answers[*index].is_none()).collect();
         if !open.is_empty() {
             let fresh = self.ask_afresh(place, state, asked, recorded, &open, decider).await?;
@@ -94,13 +113,7 @@ impl Asker {
         recorded: &[Recorded],
     ) -> Result<Vec<Option<Answer>>, Failure> {
         let recall = |(asked, now): (&Asked, &Recorded)| {
-            let asking = Asking {
-                branch: place.branch,
-                key: &asked.question.key,
-                asked_by: if place.is_inside_junction { place.node } else { "" },
-                occurrence: asked.occurrence,
-            };
-            let Some(before) = self.journal.recall(asking) else { return Ok(None) };
+            let Some(before) = self.journal.recall(place.asking(asked)) else { return Ok(None) };
             let is_same =
                 before.fingerprint == now.fingerprint && before.state_hash == now.state_hash;
             match before.answer {
@@ -120,6 +133,49 @@ impl Asker {
             }
         };
         asked.iter().zip(recorded).map(recall).collect()
+    }
+
+    /// Gives the answers again that an earlier run recorded for the same askings, one by one: those that are not given
+    /// are noted with the reason, and asked afresh.
+    async fn replay(
+        &self,
+        place: Place<'_>,
+        asked: &[Asked],
+        recorded: &mut [Recorded],
+        answers: &mut [Option<Answer>],
+    ) -> Result<(), Failure> {
+        for ((asked, now), answer) in asked.iter().zip(recorded).zip(answers) {
+            let earlier = self.journal.earlier(place.asking(asked)).filter(|_| answer.is_none());
+            let Some(earlier) = earlier else { continue };
+            let state_hash = now.state_hash.as_deref();
+            match earlier.check(&asked.question, &now.fingerprint, &self.hasher, state_hash) {
+                Ok(()) => {
+                    *answer = Some(earlier.answer.clone());
+                    let replayed = Decided {
+                        answer: answer.clone(),
+                        ..decided(place, asked, now.clone(), None)
+                    };
+                    self.journal.record(Event::Decided(Box::new(replayed))).await?;
+                }
+                Err(reason) => now.replay_refused = Some(reason),
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash of a state. The log says once of each type that its states have none for want of a key.
+    fn state_hash(&self, state: &Value, question: &Question) -> Option<String> {
+        let types = self.chain.types();
+        let hash = self.hasher.hash_for(types, state, question);
+        let is_sensitive = question.sensitive || types.is_sensitive(&state.type_name);
+        if hash.is_none() && is_sensitive && !self.hasher.is_keyed() && is_first(&state.type_name) {
+            tracing::warn!(
+                state_type = &*state.type_name,
+                "answers about sensitive states are recorded without a hash of the state, so that none is replayed; \
+                 give the host a state hash key"
+            );
+        }
+        hash
     }
 
     /// Asks the decider those of the questions that are open, and records what it answers.
@@ -149,25 +205,40 @@ impl Asker {
                     (fault.answer.clone(), Some(fault.problem.clone()))
                 }
             };
-            let Some(Recorded { fingerprint, state_hash }) = recorded[*index].take() else {
-                continue;
-            };
-            let decided = Decided {
-                node: place.node.to_owned(),
-                branch: place.branch.to_owned(),
-                question: asked.question.clone(),
-                is_inside_junction: place.is_inside_junction,
-                occurrence: asked.occurrence,
-                fingerprint,
-                state_hash,
-                decider: name.to_owned(),
-                answer,
-                refused,
-            };
+            let Some(recorded) = recorded[*index].take() else { continue };
+            let decided =
+                Decided { answer, refused, ..decided(place, asked, recorded, Some(name)) };
             self.journal.record(Event::Decided(Box::new(decided))).await?;
         }
         checked.map_err(Failure::from)
     }
+}
+
+/// An asking that was answered, as it is recorded, but for the answer.
+fn decided(place: Place<'_>, asked: &Asked, recorded: Recorded, decider: Option<&str>) -> Decided {
+    Decided {
+        node: place.node.to_owned(),
+        branch: place.branch.to_owned(),
+        question: asked.question.clone(),
+        is_inside_junction: place.is_inside_junction,
+        occurrence: asked.occurrence,
+        fingerprint: recorded.fingerprint,
+        state_hash: recorded.state_hash,
+        decider: decider.map(str::to_owned),
+        replay_refused: recorded.replay_refused,
+        answer: None,
+        refused: None,
+    }
+}
+
+/// Whether nobody has been told of this type yet. Types past the most that are remembered are told of again.
+fn is_first(type_name: &str) -> bool {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.len() >= TOLD_MAX {
+        told.clear();
+    }
+    told.insert(type_name.to_owned())
 }
 
 /// Asks for one junction, which may ask only what it has declared.

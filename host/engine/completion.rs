@@ -202,6 +202,9 @@ async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Written> {
 
 async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Written {
     let mut is_told = true;
+    if let Some(journal) = &end.journal {
+        journal.begin(tx).await?;
+    }
     match &end.outcome {
         Outcome::Completed { output } => runs::complete(tx, end.claim, output).await?,
         Outcome::Failed { junction, failure } => {

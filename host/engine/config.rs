@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::decide::replay;
 use crate::decide::state_hash::StateHasher;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
@@ -72,6 +73,10 @@ pub struct EngineConfig {
     pub answers: Option<String>,
     /// Hashes the states of questions.
     pub hasher: StateHasher,
+    /// Whether decisions are recorded. A host that does not refuses to start when there are trains that ask.
+    pub records_decisions: bool,
+    /// How long an answer is replayed after a decider gave it; `None`: for as long as it is kept.
+    pub replay_answers_for: Option<Duration>,
     /// Encrypts what is kept of parked runs; without one it is kept as the inputs of runs are.
     pub memory_key: Option<MemoryKey>,
 }
@@ -122,6 +127,8 @@ impl EngineConfig {
             limits: Limits::default(),
             answers: None,
             hasher: StateHasher::unkeyed(),
+            records_decisions: true,
+            replay_answers_for: Some(replay::ANSWERS_FOR),
             memory_key: None,
         }
     }

@@ -72,8 +72,8 @@ pub enum EngineEvent {
         question: String,
         /// The answer as JSON, or why it was refused. Withheld for a sensitive question.
         answer: String,
-        /// Who answered.
-        decider: String,
+        /// Who answered; nobody, when the answer is an earlier run's.
+        decider: Option<String>,
     },
     /// A run has ended, or left this host.
     RunEnded {

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::chain::next::Routed;
+use crate::decide::replay::{Earlier, Key};
 use crate::guest::context::BoxFuture;
 use crate::guest::outcome::Receipt;
 use crate::model::answer::Answer;
@@ -74,8 +75,10 @@ pub struct Decided {
     pub fingerprint: String,
     /// Identifies the state it was about, unless states like it are not hashed.
     pub state_hash: Option<String>,
-    /// Who answered.
-    pub decider: String,
+    /// Who answered; nobody, when the answer is an earlier run's.
+    pub decider: Option<String>,
+    /// Why the answer of an earlier run was not given again, if there was one.
+    pub replay_refused: Option<String>,
     /// What was answered; none when nothing was.
     pub answer: Option<Answer>,
     /// Why the answer is not acted on, if it is not.
@@ -91,6 +94,12 @@ pub trait Journal: Send + Sync {
 
     /// What this same run has recorded for an asking before it stopped and continued.
     fn recall(&self, asking: Asking<'_>) -> Option<Recalled> {
+        let _ = asking;
+        None
+    }
+
+    /// What an earlier run answered to an asking, which this run may be given again.
+    fn earlier(&self, asking: Asking<'_>) -> Option<&Earlier> {
         let _ = asking;
         None
     }
@@ -112,6 +121,14 @@ pub struct Asking<'a> {
     pub asked_by: &'a str,
     /// The n-th one, from 0.
     pub occurrence: u32,
+}
+
+impl Asking<'_> {
+    /// The same, to look it up by.
+    pub fn key(&self) -> Key {
+        let Self { branch, key, asked_by, occurrence } = *self;
+        (branch.to_owned(), key.to_owned(), asked_by.to_owned(), occurrence)
+    }
 }
 
 /// What a run recorded for an asking.

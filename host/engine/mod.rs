@@ -4,7 +4,8 @@
 //! - [`supervisor`] is a whole engine. Its loops are [`service`]s, each with one bounded pass: [`manifest_manager`],
 //!   [`job_dispatcher`], [`canceller`], [`heartbeat`] and [`reaper`]. `wakeups` makes them look sooner;
 //!   [`events`] tells what happens.
-//! - [`worker`] gives a claimed run what it needs, from [`trains`] and a [`run_journal`], and writes how it left.
+//! - [`worker`] gives a claimed run what it needs, from [`trains`], a [`replay`] and a [`run_journal`], and writes
+//!   how it left.
 //! - [`due`] keeps the index of what is due in line with the rules; [`sources`] says what a retry takes over.
 
 pub mod asking;
@@ -21,6 +22,7 @@ pub mod journal;
 pub mod manifest_manager;
 mod pauses;
 pub mod reaper;
+pub mod replay;
 pub mod run_journal;
 mod running;
 pub mod seal;

@@ -18,6 +18,7 @@ use crate::engine::config::Shared;
 use crate::engine::error::{EngineError, causes};
 use crate::engine::events::{Ending, EngineEvent};
 use crate::engine::job_runner::{Driven, HandOver, JobRunner};
+use crate::engine::replay::{self, Unloaded};
 use crate::engine::run_journal::RunJournal;
 use crate::engine::running::Running;
 use crate::engine::seal::{self, MemoryKey, Sealed};
@@ -290,6 +291,7 @@ impl Inner {
         let Prepared { ready, input, walk } = prepared;
         let limits = &self.shared.config.limits;
         let log = Arc::new(RunLog::new(limits));
+        let loaded = replay::load(&self.shared, tenant, &opened.run).await?;
         let journal = RunJournal::open(
             Arc::clone(&self.shared),
             tenant,
@@ -299,7 +301,7 @@ impl Inner {
             cancel.clone(),
             matches!(work, Work::Continued(_)),
         );
-        let journal = Arc::new(journal.await?);
+        let journal = Arc::new(journal.await?.replaying(loaded));
         let runner = JobRunner {
             deciders: Arc::new(self.deciders(&ready).map_err(Unready::Failed)?),
             run: run_info(opened, &ready),
@@ -435,6 +437,15 @@ impl Undelivered {
             None => Outcome::Failed { junction: None, failure },
         };
         Left { outcome, journal: None }
+    }
+}
+
+impl From<Unloaded> for Unready {
+    fn from(unloaded: Unloaded) -> Self {
+        match unloaded {
+            Unloaded::Failed(failure) => Self::Failed(failure),
+            Unloaded::Store(error) => Self::Host(error.into()),
+        }
     }
 }
 

@@ -222,6 +222,11 @@ pub fn entry_created(id: i64) -> String {
     format!("Work queue entry {id} created.")
 }
 
+/// Why a run fails that was to replay decisions.
+pub fn not_replayed(run: i64, problem: &str) -> String {
+    format!("The decisions of execution {run} cannot be replayed: {problem}.")
+}
+
 /// Why a note is not taken.
 pub fn note_too_long(length: usize) -> String {
     format!("The note is {length} characters; it may be at most 1000 characters.")

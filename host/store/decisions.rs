@@ -1,8 +1,11 @@
 //! Recorded decisions: durable before the run acts on them.
 
+use std::collections::BTreeMap;
+
 use super::db::{Tx, execute, fenced, on};
 use super::error::StoreError;
 use super::types::row;
+use crate::decide::replay::{Link, RUNS_MAX};
 use crate::model::ids::{Claim, DecisionId, RunId, TenantId};
 use crate::model::timestamp::Timestamp;
 
@@ -178,6 +181,43 @@ pub async fn of_run(
         .bind(after)
         .bind(i64::from(limit))
         .fetch_all(c))
+}
+
+/// A run of a line of replays.
+struct LineRow {
+    run: RunId,
+    train: String,
+    replay_decisions_of: Option<RunId>,
+    replay_abandoned: bool,
+    decisions_recorded: bool,
+}
+
+row!(LineRow { run, train, replay_decisions_of, replay_abandoned, decisions_recorded });
+
+/// The runs behind a run that replay each other, as many as there are and as a replay goes back, by id. What is not
+/// there is missing; another tenant's run is not there.
+pub async fn line(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    run: RunId,
+) -> Result<BTreeMap<RunId, Link>, StoreError> {
+    let sql = "WITH RECURSIVE line (run, train, replay_decisions_of, replay_abandoned,
+            decisions_recorded, hops) AS (
+        SELECT r.id, r.name, r.replay_decisions_of, r.replay_abandoned, r.decisions_recorded, 0
+            FROM metadata r WHERE r.id = $2 AND r.tenant_id = $1
+        UNION ALL
+        SELECT r.id, r.name, r.replay_decisions_of, r.replay_abandoned, r.decisions_recorded,
+            l.hops + 1 FROM line l JOIN metadata r ON r.id = l.replay_decisions_of
+            WHERE r.tenant_id = $1 AND NOT l.replay_abandoned AND l.hops < $3)
+        SELECT run, train, replay_decisions_of, replay_abandoned, decisions_recorded FROM line";
+    let hops = i32::try_from(RUNS_MAX + 1).unwrap_or(i32::MAX);
+    let rows: Vec<LineRow> =
+        on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(run).bind(hops).fetch_all(c))?;
+    let link = |row: LineRow| {
+        let LineRow { run, train, replay_decisions_of, replay_abandoned, decisions_recorded } = row;
+        (run, Link { run, train, replay_decisions_of, replay_abandoned, decisions_recorded })
+    };
+    Ok(rows.into_iter().map(link).collect())
 }
 
 /// Whether a run has an answer that it acted on: only then can it be replayed.

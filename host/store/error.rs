@@ -173,6 +173,23 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether the store will never take the value that it was given.
+    pub fn is_refusal_of_value(&self) -> bool {
+        let Self::Driver { source, .. } = self else { return false };
+        let code = source.as_database_error().and_then(sqlx::error::DatabaseError::code);
+        code.is_some_and(|code| refuses_value(&code))
+    }
+}
+
+/// Bad data, a broken constraint, or more than a row may hold, as each database says it.
+fn refuses_value(code: &str) -> bool {
+    if code.len() == 5 {
+        return ["22", "23", "54"].iter().any(|class| code.starts_with(class));
+    }
+    code.parse::<u32>().is_ok_and(|number| matches!(number & 0xff, 18..=20))
+}
+
 /// Where the store is, in words for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(Arc<str>);

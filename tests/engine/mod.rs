@@ -10,6 +10,7 @@ mod dispatcher;
 mod hand_over;
 mod outages;
 mod recovery;
+pub(crate) mod replay;
 mod requeue_jobs;
 mod retries;
 mod schedules;

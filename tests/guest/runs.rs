@@ -15,7 +15,9 @@ fn path(end: &TestEnd) -> Vec<String> {
         }
         Event::Decided(it) => Some(match it.refused {
             Some(reason) => format!("refused {}: {reason}", it.question.key),
-            None => format!("decided {} by {}", it.question.key, it.decider),
+            None => {
+                format!("decided {} by {}", it.question.key, it.decider.unwrap_or_default())
+            }
         }),
         Event::Routed { track, fallback_reason, .. } => {
             let fell_back = fallback_reason.is_some();

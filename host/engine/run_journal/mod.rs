@@ -13,24 +13,26 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::chain::Chain;
-use crate::chain::decision::decision_answer;
+use crate::chain::decision::read_answer;
 use crate::clock::Clock;
+use crate::decide::replay::{Earlier, Key, Replay};
 use crate::engine::config::Shared;
 use crate::engine::error::causes;
 use crate::engine::events::EngineEvent;
 use crate::engine::journal::{Asking, Event, Journal, Recalled};
 use crate::engine::pauses::Pauses;
+use crate::engine::replay::Loaded;
 use crate::engine::run_journal::write::Written;
 use crate::guest::context::BoxFuture;
 use crate::guest::run_log::{self, RunLog};
 use crate::model::answer::Answer;
 use crate::model::failure::{Failure, FailureClass};
 use crate::model::ids::{Claim, DecisionId, TenantId};
-use crate::model::value::{Shown, Value};
+use crate::model::value::Shown;
 use crate::store::decisions;
 use crate::store::junction_runs::{self, StepEnd};
 use crate::store::logs::{self, NewLine};
-use crate::store::{JunctionRunState, LogLevel, StoreError, Tx};
+use crate::store::{JunctionRunState, LogLevel, StoreError, Tx, runs};
 
 mod write;
 
@@ -46,14 +48,14 @@ pub struct RunJournal {
     /// Set when the store says that somebody asked to cancel the run.
     cancel: CancellationToken,
     recorded: HashMap<Key, Recalled>,
+    replay: Replay,
+    /// Whether the run should have replayed and asks its deciders after all.
+    is_abandoned: bool,
     /// How many lines the log had when the run started or continued here.
     logged_before: i64,
     stalls: Stalls,
     state: Mutex<State>,
 }
-
-/// Branch, question, asking node, occurrence.
-type Key = (String, String, String, u32);
 
 #[derive(Default)]
 struct State {
@@ -61,8 +63,10 @@ struct State {
     open: Option<i32>,
     ended: Vec<Ended>,
     logged: usize,
-    /// By question, the decision that a track would be taken by, with its tracks so far.
-    decided: BTreeMap<String, (DecisionId, Vec<String>)>,
+    /// By branch and question, the decision that a track would be taken by, with its tracks so far.
+    decided: BTreeMap<(String, String), (DecisionId, Vec<String>)>,
+    /// Whether the run has written anything.
+    is_begun: bool,
     broken: Option<StoreError>,
     /// Whether the last write may have been durable although the store did not say so.
     is_unsure: bool,
@@ -104,11 +108,29 @@ impl RunJournal {
             let steps = junction_runs::of_run(&mut tx, tenant, claim.run).await?;
             let ended = steps.iter().filter(|step| step.state != JunctionRunState::InProgress);
             state.next_position = ended.map(|step| step.position + 1).max().unwrap_or(0);
-            recorded = recorded_by(&mut tx, tenant, claim, &chain, &mut state).await?;
+            recorded = recorded_by(&mut tx, tenant, claim, &mut state).await?;
             logged_before = logs::count(&mut tx, claim.run).await?;
         }
         let (stalls, state) = (Stalls::default(), Mutex::new(state));
-        Ok(Self { shared, claim, chain, log, cancel, recorded, logged_before, stalls, state })
+        Ok(Self {
+            shared,
+            claim,
+            chain,
+            log,
+            cancel,
+            recorded,
+            replay: Replay::default(),
+            is_abandoned: false,
+            logged_before,
+            stalls,
+            state,
+        })
+    }
+
+    /// The same, of a run that is given answers of earlier ones.
+    #[must_use]
+    pub fn replaying(self, loaded: Loaded) -> Self {
+        Self { replay: loaded.replay, is_abandoned: loaded.is_abandoned, ..self }
     }
 
     /// What of the run's output is told to whoever watches.
@@ -189,6 +211,24 @@ impl RunJournal {
         state.next_position - 1
     }
 
+    /// Notes on the run itself that its decisions are recorded, and whether it asks although it should have replayed, if
+    /// nothing has been written of it yet.
+    ///
+    /// # Errors
+    /// When the store does not take it.
+    pub(in crate::engine) async fn begin(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        if self.state().is_begun {
+            return Ok(());
+        }
+        if self.is_abandoned {
+            runs::abandon_replay(tx, self.claim).await?;
+        }
+        if self.shared.config.records_decisions {
+            runs::set_decisions_recorded(tx, self.claim).await?;
+        }
+        Ok(())
+    }
+
     fn end_step(&self, failure: Option<Failure>) {
         let mut state = self.state();
         if let Some(position) = state.open.take() {
@@ -203,6 +243,7 @@ impl RunJournal {
         let written = self.write(&mut tx, event, position).await?;
         tx.commit().await?;
         self.flushed(flushed);
+        self.state().is_begun = true;
         self.note(event, written);
         Ok(())
     }
@@ -217,8 +258,9 @@ impl RunJournal {
             }
             (Written::Decided(id, answer), Event::Decided(decided)) => {
                 let question = decided.question.key.clone();
-                if !decided.is_inside_junction {
-                    self.state().decided.insert(question.clone(), (id, Vec::new()));
+                if let Some(id) = id.filter(|_| !decided.is_inside_junction) {
+                    let of = (decided.branch.clone(), question.clone());
+                    self.state().decided.insert(of, (id, Vec::new()));
                 }
                 let decider = decided.decider.clone();
                 let run = self.claim.run;
@@ -261,7 +303,12 @@ impl Journal for RunJournal {
                     // Whatever the run still does here is for nothing.
                     self.cancel.cancel();
                 }
-                let failure = Failure::transient("NotRecorded", causes(&error));
+                let what = causes(&error);
+                let failure = if error.is_refusal_of_value() {
+                    Failure::permanent("NotRecorded", what)
+                } else {
+                    Failure::transient("NotRecorded", what)
+                };
                 self.state().broken = Some(error);
                 failure
             })
@@ -269,9 +316,11 @@ impl Journal for RunJournal {
     }
 
     fn recall(&self, asking: Asking<'_>) -> Option<Recalled> {
-        let Asking { branch, key, asked_by, occurrence } = asking;
-        let key = (branch.to_owned(), key.to_owned(), asked_by.to_owned(), occurrence);
-        self.recorded.get(&key).cloned()
+        self.recorded.get(&asking.key()).cloned()
+    }
+
+    fn earlier(&self, asking: Asking<'_>) -> Option<&Earlier> {
+        self.replay.find(&asking.key())
     }
 
     fn stalled(&self) -> Duration {
@@ -326,7 +375,6 @@ async fn recorded_by(
     tx: &mut Tx<'_>,
     tenant: TenantId,
     claim: Claim,
-    chain: &Chain,
     state: &mut State,
 ) -> Result<HashMap<Key, Recalled>, StoreError> {
     let mut recorded = HashMap::new();
@@ -336,15 +384,13 @@ async fn recorded_by(
         let Some(last) = page.last() else { return Ok(recorded) };
         after = last.id;
         for row in page {
-            let question = chain.question(&row.question_key);
             let usable = row.answer.as_deref().filter(|_| row.refused.is_none());
-            let kind = question.zip(usable).and_then(|(question, json)| {
-                decision_answer(question, &Value::new(question.decision_type(), json))
-            });
+            let kind = usable.and_then(|json| read_answer(&row.kind, json));
             let key = row.question_key.clone();
             let answer = kind.map(|kind| Answer { key, kind, model: row.model });
             if row.asked_by.is_empty() {
-                state.decided.insert(row.question_key.clone(), (row.id, Vec::new()));
+                let of = (row.branch_path.clone(), row.question_key.clone());
+                state.decided.insert(of, (row.id, routes(row.routes.as_deref())));
             }
             let occurrence = u32::try_from(row.occurrence).unwrap_or(0);
             let key = (row.branch_path, row.question_key, row.asked_by, occurrence);
@@ -353,6 +399,13 @@ async fn recorded_by(
             recorded.insert(key, recalled);
         }
     }
+}
+
+/// The tracks that a stored list has, each as JSON.
+fn routes(list: Option<&str>) -> Vec<String> {
+    let list: Option<Vec<serde_json::Value>> =
+        list.and_then(|list| serde_json::from_str(list).ok());
+    list.unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
 const fn level(level: run_log::LogLevel) -> LogLevel {

@@ -1,6 +1,6 @@
 //! What each event writes, in a transaction that the journal commits. Writing the same event again changes nothing.
 
-use crate::chain::decision::decision_value;
+use crate::chain::decision::stored_answer;
 use crate::chain::next::Routed;
 use crate::engine::journal::{Decided, Event};
 use crate::engine::run_journal::RunJournal;
@@ -16,9 +16,9 @@ pub(super) enum Written {
     /// A step is in progress at this position.
     Opened(i32),
     /// A decision, and its answer as it is shown.
-    Decided(DecisionId, String),
-    /// The tracks taken since the decision about a question.
-    Routed(String, Vec<String>),
+    Decided(Option<DecisionId>, String),
+    /// The tracks taken since the decision about a question in a branch.
+    Routed((String, String), Vec<String>),
     /// Nothing that comes later depends on.
     Other,
 }
@@ -31,9 +31,15 @@ impl RunJournal {
         event: &Event,
         position: i32,
     ) -> Result<Written, StoreError> {
+        // What starts a junction notes by itself that decisions are recorded: most runs begin so.
+        let is_junction = matches!(event, Event::JunctionStarted { .. });
+        if !is_junction || self.is_abandoned {
+            self.begin(tx).await?;
+        }
         match event {
             Event::JunctionStarted { node, junction } => {
-                if runs::at_junction(tx, self.claim, junction).await? {
+                let is_recorded = self.shared.config.records_decisions;
+                if runs::at_junction(tx, self.claim, junction, is_recorded).await? {
                     self.cancel.cancel();
                 }
                 let step = self.step(position, JunctionRunKind::Junction, junction, node);
@@ -43,7 +49,7 @@ impl RunJournal {
             Event::Decided(decided) => self.decided(tx, decided).await,
             Event::Routed { node, question_key, track, fallback_reason } => {
                 let taken = serde_json::json!({
-                    "step": node, "track": track, "fallbackReason": fallback_reason,
+                    "track": track, "fallback_reason": fallback_reason,
                 });
                 let step = NewStep {
                     question_key: Some(question_key),
@@ -61,10 +67,19 @@ impl RunJournal {
 
     async fn decided(&self, tx: &mut Tx<'_>, decided: &Decided) -> Result<Written, StoreError> {
         let question = &decided.question;
-        let answer = decided.answer.as_ref().map(|answer| {
-            let value = decision_value(question, &answer.kind);
-            value.map_or_else(|| format!("{:?}", answer.kind), |value| value.json.to_string())
-        });
+        let answer = decided.answer.as_ref();
+        let stored =
+            answer.map(|answer| stored_answer(&answer.kind, decided.replay_refused.as_deref()));
+        let shown = match (&decided.refused, answer) {
+            (Some(refused), _) => refused.clone(),
+            (None, _) if question.sensitive => "(withheld)".to_owned(),
+            (None, answer) => {
+                answer.map(|answer| stored_answer(&answer.kind, None)).unwrap_or_default()
+            }
+        };
+        if !self.shared.config.records_decisions {
+            return Ok(Written::Decided(None, shown));
+        }
         let asked = serde_json::json!({
             "instructions": question.instructions, "criteria": question.kind,
         });
@@ -76,21 +91,16 @@ impl RunJournal {
             fingerprint: &decided.fingerprint,
             kind: question.kind.as_str(),
             question: &asked.to_string(),
-            answer: answer.as_deref(),
+            answer: stored.as_deref(),
             refused: decided.refused.as_deref(),
-            model: decided.answer.as_ref().and_then(|answer| answer.model.as_deref()),
-            decider: Some(&decided.decider),
-            is_replayed: false,
+            model: answer.and_then(|answer| answer.model.as_deref()),
+            decider: decided.decider.as_deref(),
+            is_replayed: decided.decider.is_none(),
             shadows: None,
             state_hash: decided.state_hash.as_deref(),
         };
         let id = decisions::record(tx, self.claim, &new).await?;
-        let shown = match (&decided.refused, answer) {
-            (Some(refused), _) => refused.clone(),
-            (None, _) if question.sensitive => "(withheld)".to_owned(),
-            (None, answer) => answer.unwrap_or_default(),
-        };
-        Ok(Written::Decided(id, shown))
+        Ok(Written::Decided(Some(id), shown))
     }
 
     async fn routed(
@@ -100,13 +110,12 @@ impl RunJournal {
         taken: String,
         step: &NewStep<'_>,
     ) -> Result<Written, StoreError> {
-        let decided = self.state().decided.get(key).cloned();
         let mut written = Written::Other;
-        if let Some((decision, mut routes)) = decided {
+        if let Some((of, decision, mut routes)) = self.routed_by(step.branch_path, key) {
             routes.push(taken);
             let list = format!("[{}]", routes.join(","));
             decisions::set_routes(tx, self.claim, decision, &list).await?;
-            written = Written::Routed(key.to_owned(), routes);
+            written = Written::Routed(of, routes);
         }
         junction_runs::begin(tx, self.claim, step).await?;
         let end = StepEnd {
@@ -118,6 +127,28 @@ impl RunJournal {
         };
         junction_runs::end(tx, self.claim.run, step.position, &end).await?;
         Ok(written)
+    }
+
+    /// The decision by which a track is taken, with its tracks so far: the latest one in the branch, or else the latest
+    /// before the fork.
+    fn routed_by(
+        &self,
+        branch: Option<&str>,
+        key: &str,
+    ) -> Option<((String, String), DecisionId, Vec<String>)> {
+        let state = self.state();
+        let mut branch = branch.unwrap_or_default();
+        loop {
+            let of = (branch.to_owned(), key.to_owned());
+            if let Some((decision, routes)) = state.decided.get(&of) {
+                return Some((of, *decision, routes.clone()));
+            }
+            if branch.is_empty() {
+                return None;
+            }
+            // A branch is named after the branch that forks it and the parallel block.
+            branch = branch.rsplit_once('/').map_or("", |(outer, _)| outer);
+        }
     }
 
     async fn checkpoint(

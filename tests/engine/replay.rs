@@ -1,0 +1,465 @@
+//! Retries replay what the failed run decided: once, and only what still holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trax::model::ids::{ManifestId, RunId};
+use trax::store::queue::NewEntry;
+
+use crate::engine::world::{TestHost, World, queued};
+
+/// Answers what `probe-routes` asks.
+pub(crate) const LEFT: &str = r#"{"Lane":{"choice":"Left","confidence":0.9}}"#;
+/// Answers it otherwise.
+pub(crate) const RIGHT: &str = r#"{"Lane":{"choice":"Right","confidence":0.8}}"#;
+/// Answers nothing: whoever asks fails.
+pub(crate) const REFUSES: &str = "{}";
+/// Fails after the decision, in the attempts up to a number.
+const FAILS_ONCE: &str = r#"{"acts":{"Act":[{"only_up_to_attempt":1},{"fail":{"name":"Lost"}}]}}"#;
+const FAILS_TWICE: &str = r#"{"acts":{"Act":[{"only_up_to_attempt":2},{"fail":{"name":"Lost"}}]}}"#;
+const FAILS_ALWAYS: &str = r#"{"acts":{"Act":[{"fail":{"name":"Lost"}}]}}"#;
+
+impl World {
+    /// A host whose deciders answer so.
+    pub(crate) async fn answering(&self, name: &str, answers: &str) -> TestHost {
+        self.host_with(name, |config| config.answers = Some(answers.to_owned())).await
+    }
+
+    /// Every decision: run, question, who answered or `replayed`, in the order they were made.
+    pub(crate) async fn decided(&self) -> Vec<String> {
+        let sql = "SELECT CAST(metadata_id AS TEXT), question_key,
+            CASE WHEN replayed THEN 'replayed' ELSE decider END FROM decision ORDER BY id";
+        self.store.rows(sql).await
+    }
+
+    /// Every run: its state, the run it replays, and whether it asked after all.
+    pub(crate) async fn replays(&self) -> Vec<String> {
+        let sql = "SELECT train_state, CAST(replay_decisions_of AS TEXT),
+            CASE WHEN replay_abandoned THEN 'abandoned' END FROM metadata ORDER BY id";
+        self.store.rows(sql).await
+    }
+
+    /// A manifest whose first run has decided and failed, on a host that has answered so.
+    pub(crate) async fn failed_once(&self, input: &str, answers: &str) -> ManifestId {
+        self.deploy("probe").await;
+        let mut host = self.answering("asking", answers).await;
+        let manifest = self.manifest("nightly", "probe-routes", input, 9).await;
+        host.pass().await;
+        assert_eq!(self.replays().await, ["failed - -"]);
+        assert_eq!(self.decided().await, ["1 Lane answers"]);
+        manifest
+    }
+}
+
+/// A pass that queues the retry, and another that runs it.
+async fn retry(w: &World, host: &mut TestHost) {
+    let events = host.pass().await;
+    assert!(queued(&events)[0].starts_with("retry"), "{events:?}");
+    w.advance(3_600).await;
+    host.pass().await;
+}
+
+/// R35, R36, D8: a retry takes the tracks that were chosen, asks nobody, and runs every junction again.
+async fn a_retry_replays_what_was_decided(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut other = w.answering("refusing", REFUSES).await;
+
+    retry(&w, &mut other).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane replayed"]);
+    let steps =
+        "SELECT name FROM junction_run WHERE kind = 'junction' ORDER BY metadata_id, position";
+    assert_eq!(w.store.rows(steps).await, ["GoLeft", "Act", "GoLeft", "Act"]);
+    let same = "SELECT DISTINCT answer, fingerprint, state_hash, routes, decider IS NULL = replayed FROM decision";
+    let same = same.replace(
+        "decider IS NULL = replayed",
+        "CASE WHEN (decider IS NULL) = replayed THEN 'as said' END",
+    );
+    let rows = w.store.rows(&same).await;
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(rows[0].starts_with(r#"{"choice":"Left","confidence":0.9} "#), "{rows:?}");
+    assert!(rows[0].ends_with("as said"), "{rows:?}");
+}
+
+/// D5, D7: what a run recorded is known from its first write on, and each track taken is kept with its decision.
+async fn tracks_are_kept_with_their_decision(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, r#"{"Lane":{"choice":"Left","confidence":0.3}}"#).await;
+    let kept = "SELECT routes, CASE WHEN decisions_recorded THEN 'recorded' END FROM decision
+        JOIN metadata r ON r.id = metadata_id";
+    let rows = w.store.rows(kept).await;
+    assert!(rows[0].starts_with(r#"[{"fallback_reason":""#), "{rows:?}");
+    assert!(rows[0].ends_with(r#","track":"Otherwise"}] recorded"#), "{rows:?}");
+}
+
+/// D7: a run that reached no question has recorded its decisions all the same.
+async fn a_run_without_questions_has_recorded_too(w: Arc<World>) {
+    w.deploy("probe").await;
+    let mut host = w.host("one").await;
+    w.manifest("nightly", "probe", "{}", 0).await;
+    host.manage().await;
+    let recorded =
+        "SELECT CASE WHEN decisions_recorded THEN 'recorded' ELSE 'not' END FROM metadata";
+    host.dispatch().await;
+    host.workers.idle().await;
+    assert_eq!(w.store.rows(recorded).await, ["recorded"]);
+
+    let mut silent = w.host_with("silent", |config| config.records_decisions = false).await;
+    w.advance(3_600).await;
+    silent.pass().await;
+    assert_eq!(w.store.rows(recorded).await, ["recorded", "not"]);
+}
+
+/// R41, R46, R47: answers that were replayed into a failure are not replayed again; the next attempt asks.
+async fn no_two_attempts_in_a_row_replay(w: Arc<World>) {
+    w.failed_once(FAILS_TWICE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+
+    retry(&w, &mut host).await;
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "failed 1 -", "completed - -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane replayed", "3 Lane answers"]);
+}
+
+/// R46: asked, replayed, asked, replayed: every second attempt replays the one before.
+async fn the_answers_of_a_third_attempt_are_replayed_by_the_fourth(w: Arc<World>) {
+    w.failed_once(FAILS_ALWAYS, LEFT).await;
+    let mut host = w.answering("left", LEFT).await;
+    for _ in 0..4 {
+        retry(&w, &mut host).await;
+    }
+    assert_eq!(
+        w.replays().await,
+        ["failed - -", "failed 1 -", "failed - -", "failed 3 -", "failed - -"]
+    );
+}
+
+/// R70, R92, E3: a manifest whose questions are always asked afresh links no retry.
+async fn a_manifest_may_always_ask_afresh(w: Arc<World>) {
+    let manifest = w.failed_once(FAILS_ONCE, LEFT).await;
+    let sql =
+        format!("UPDATE manifest SET replay_decisions_on_retry = FALSE WHERE id = {manifest}");
+    w.store.sql(&sql).await.unwrap();
+    let mut host = w.answering("right", RIGHT).await;
+
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed - -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
+}
+
+/// R45, R49: a manifest that was edited since asks afresh, about its new input.
+async fn an_edited_manifest_asks_afresh(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let edited = FAILS_ONCE.replace("Lost", "Gone");
+    w.set_input("nightly", &edited).await;
+    let mut host = w.answering("right", RIGHT).await;
+
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed - -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
+}
+
+/// R50, R51: a lookup that fails holds up no retry; it asks afresh.
+async fn a_lookup_that_fails_asks_afresh(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    w.store.sql("ALTER TABLE checkpoint RENAME TO mislaid").await.unwrap();
+
+    assert_eq!(queued(&host.manage().await), ["retry 1 +300"]);
+
+    w.store.sql("ALTER TABLE mislaid RENAME TO checkpoint").await.unwrap();
+    w.advance(300).await;
+    host.pass().await;
+    assert_eq!(w.replays().await, ["failed - -", "completed - -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
+}
+
+/// Deletes the first run as cleanup would.
+async fn delete_first_run(w: &World) {
+    let sql = "UPDATE work_queue SET metadata_id = NULL, status = 'cancelled', dispatched_at = NULL
+            WHERE metadata_id = 1;
+        DELETE FROM metadata_payload WHERE metadata_id = 1; DELETE FROM log WHERE metadata_id = 1;
+        DELETE FROM metadata WHERE id = 1";
+    w.store.sql(sql).await.unwrap();
+}
+
+/// R62, D18: a retry whose source is gone asks afresh, and says that it abandoned the replay.
+async fn a_retry_whose_source_is_gone_asks_afresh(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    assert_eq!(queued(&host.manage().await), ["retry 1 +300"]);
+    delete_first_run(&w).await;
+    w.advance(300).await;
+
+    host.pass().await;
+
+    assert_eq!(w.replays().await, ["failed 1 abandoned"]);
+    assert_eq!(w.decided().await, ["2 Lane answers"]);
+}
+
+/// R62, R69: a retry on a host that does not record asks afresh, and says that it abandoned the replay.
+async fn a_retry_on_a_host_that_does_not_record_asks_afresh(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let silent = |config: &mut trax::engine::config::EngineConfig| {
+        config.answers = Some(RIGHT.to_owned());
+        config.records_decisions = false;
+    };
+    let mut host = w.host_with("silent", silent).await;
+
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 abandoned"]);
+    assert_eq!(w.decided().await, ["1 Lane answers"]);
+    let tracks = "SELECT name FROM junction_run WHERE metadata_id = 2 AND kind = 'route'";
+    assert_eq!(w.store.rows(tracks).await, ["Right"]);
+}
+
+/// R57, R58: the answers of a run that abandoned its replay are its own, and leave the named run's replay unspent.
+async fn a_run_that_abandoned_its_replay_is_replayed_itself(w: Arc<World>) {
+    w.failed_once(FAILS_TWICE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    host.manage().await;
+    w.store.sql("UPDATE metadata SET decisions_recorded = FALSE").await.unwrap();
+    w.advance(300).await;
+    host.pass().await;
+    assert_eq!(w.replays().await, ["failed - -", "failed 1 abandoned"]);
+    let mut refusing = w.answering("refusing", REFUSES).await;
+
+    retry(&w, &mut refusing).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "failed 1 abandoned", "completed 2 -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers", "3 Lane replayed"]);
+    let is_replayed = async |run| {
+        w.store.read(async |tx| trax::store::decisions::is_replayed(tx, RunId(run)).await).await
+    };
+    assert!(!is_replayed(1).await);
+    assert!(is_replayed(2).await);
+}
+
+/// R53, R54, R55: a linked run that never started has spent the replay: the next attempt asks afresh, and so do all later.
+async fn a_replay_that_never_started_is_spent(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    assert_eq!(queued(&host.manage().await), ["retry 1 +300"]);
+    // What the retry is queued with can no longer be read.
+    let sql = "UPDATE work_queue SET input = '{\"acts\":7}' WHERE status = 'queued'";
+    w.store.sql(sql).await.unwrap();
+    w.advance(300).await;
+    host.pass().await;
+    let failed =
+        "SELECT failure_exception, CAST(replay_decisions_of AS TEXT) FROM metadata WHERE id = 2";
+    assert_eq!(w.store.rows(failed).await, ["UnreadableInput 1"]);
+
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "failed 1 -", "completed - -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "3 Lane answers"]);
+}
+
+/// D18: a run that is no manifest's fails before its first junction when what it replays cannot be had.
+async fn a_run_by_hand_fails_when_its_source_is_gone(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    w.store.sql("UPDATE manifest SET is_enabled = FALSE, next_due_at = NULL").await.unwrap();
+    let new = NewEntry {
+        input: Some("{}"),
+        replay_decisions_of: Some(RunId(77)),
+        ..NewEntry::new(w.store.tenant, "probe-routes")
+    };
+    w.store.enqueue(&new).await;
+
+    host.pass().await;
+
+    let failed =
+        "SELECT failure_class, failure_exception, failure_reason FROM metadata WHERE id = 2";
+    assert_eq!(
+        w.store.rows(failed).await,
+        [
+            "permanent NotReplayed The decisions of execution 77 cannot be replayed: no run 77 exists."
+        ]
+    );
+    assert_eq!(w.store.rows("SELECT name FROM junction_run WHERE metadata_id = 2").await.len(), 0);
+}
+
+/// R63: the same on a host that records nothing.
+async fn a_run_by_hand_fails_on_a_host_that_does_not_record(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    w.store.sql("UPDATE manifest SET is_enabled = FALSE, next_due_at = NULL").await.unwrap();
+    let mut host = w.host_with("silent", |config| config.records_decisions = false).await;
+    let new = NewEntry {
+        input: Some(FAILS_ONCE),
+        replay_decisions_of: Some(RunId(1)),
+        ..NewEntry::new(w.store.tenant, "probe-routes")
+    };
+    w.store.enqueue(&new).await;
+
+    host.pass().await;
+
+    let failed = "SELECT failure_class, failure_reason FROM metadata WHERE id = 2";
+    assert_eq!(
+        w.store.rows(failed).await,
+        [
+            "permanent The decisions of execution 1 cannot be replayed: this host does not record decisions."
+        ]
+    );
+}
+
+/// R66, D14: an answer is replayed only while it is young enough.
+async fn an_old_answer_is_asked_afresh(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let short = |config: &mut trax::engine::config::EngineConfig| {
+        config.answers = Some(RIGHT.to_owned());
+        config.replay_answers_for = Some(Duration::from_mins(30));
+    };
+    let mut host = w.host_with("short", short).await;
+
+    retry(&w, &mut host).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
+}
+
+/// R64, R65, E4: an answer to another question or about another state is refused with the reason, and asked afresh.
+async fn an_answer_that_no_longer_holds_is_refused(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let mut host = w.answering("right", RIGHT).await;
+    host.manage().await;
+    w.store.sql("UPDATE decision SET state_hash = 's1:other'").await.unwrap();
+    w.advance(300).await;
+    host.pass().await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
+    let answer = "SELECT answer FROM decision WHERE metadata_id = 2";
+    assert_eq!(
+        w.store.rows(answer).await,
+        [
+            r#"{"choice":"Right","confidence":0.8,"replay_refused":"the earlier answer was given about a different state"}"#
+        ]
+    );
+
+    let new = NewEntry {
+        input: Some(FAILS_ONCE),
+        replay_decisions_of: Some(RunId(2)),
+        ..NewEntry::new(w.store.tenant, "probe-routes")
+    };
+    w.store.sql("UPDATE decision SET fingerprint = 'other'").await.unwrap();
+    w.store.enqueue(&new).await;
+    host.pass().await;
+    let rows = w.store.rows("SELECT answer FROM decision WHERE metadata_id = 3").await;
+    assert!(rows[0].contains("was asked otherwise"), "{rows:?}");
+}
+
+/// R67, D19: of two questions asked at once the one whose answer is refused is asked, and the other is replayed.
+async fn answers_are_checked_one_by_one(w: Arc<World>) {
+    w.deploy("probe").await;
+    let both = r#"{"Level":{"score":1},"Ready":{"probability":0.9}}"#;
+    let mut host = w.answering("both", both).await;
+    w.manifest("nightly", "probe-decides", FAILS_ONCE, 3).await;
+    host.pass().await;
+    assert_eq!(w.decided().await, ["1 Level answers", "1 Ready answers"]);
+    w.store
+        .sql("UPDATE decision SET fingerprint = 'other' WHERE question_key = 'Level'")
+        .await
+        .unwrap();
+    let mut other = w.answering("level", r#"{"Level":{"score":2}}"#).await;
+
+    retry(&w, &mut other).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    let asked = ["1 Level answers", "1 Ready answers", "2 Ready replayed", "2 Level answers"];
+    assert_eq!(w.decided().await, asked);
+}
+
+/// D12, R35: what a junction asked while it ran is replayed by node, question and how many-th asking.
+async fn askings_inside_a_junction_are_replayed(w: Arc<World>) {
+    w.deploy("probe").await;
+    let input = r#"{"acts":{"Act":[{"ask":{"keys":["Lane"],"text":"a"}},{"ask":{"keys":["Lane"],"text":"b"}},
+        {"only_up_to_attempt":1},{"fail":{"name":"Lost"}}]}}"#;
+    let mut host = w.answering("left", LEFT).await;
+    w.manifest("nightly", "probe", input, 3).await;
+    host.pass().await;
+    let mut refusing = w.answering("refusing", REFUSES).await;
+
+    retry(&w, &mut refusing).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    let inside = "SELECT CAST(metadata_id AS TEXT), asked_by, CAST(occurrence AS TEXT),
+        CASE WHEN replayed THEN 'replayed' ELSE decider END FROM decision ORDER BY id";
+    assert_eq!(
+        w.store.rows(inside).await,
+        ["1 Act#0 0 answers", "1 Act#0 1 answers", "2 Act#0 0 replayed", "2 Act#0 1 replayed"]
+    );
+}
+
+/// D4, D23: an answer that does not fit fails its run, is recorded, and is replayed by nobody.
+async fn a_refused_answer_is_not_replayed(w: Arc<World>) {
+    w.deploy("probe").await;
+    let mut host = w.answering("unfit", r#"{"Lane":{"choice":"Up"}}"#).await;
+    w.manifest("nightly", "probe-routes", "{}", 3).await;
+    host.pass().await;
+    let rows = w.store.rows("SELECT answer, refused FROM decision").await;
+    let unfit = r#"{"choice":"Up","confidence":1} the choice is not one of the options offered"#;
+    assert_eq!(rows, [unfit]);
+    let mut right = w.answering("right", RIGHT).await;
+
+    retry(&w, &mut right).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed - -"]);
+}
+
+/// D3: a store that refuses the value fails the step for good; one that fails otherwise, for now.
+async fn a_decision_that_is_not_recorded_fails_its_run(w: Arc<World>) {
+    w.deploy("probe").await;
+    let mut host = w.answering("left", LEFT).await;
+    w.manifest("nightly", "probe-routes", "{}", 9).await;
+    let refusing = if w.store.db.is_postgres() {
+        "ALTER TABLE decision ADD CONSTRAINT never CHECK (question_key = '')"
+    } else {
+        "CREATE TRIGGER never BEFORE INSERT ON decision BEGIN SELECT RAISE(ABORT, 'never'); END"
+    };
+    w.store.sql(refusing).await.unwrap();
+    host.pass().await;
+    let allowing = if w.store.db.is_postgres() {
+        "ALTER TABLE decision DROP CONSTRAINT never; ALTER TABLE decision RENAME COLUMN fingerprint TO finger"
+    } else {
+        "DROP TRIGGER never; ALTER TABLE decision RENAME COLUMN fingerprint TO finger"
+    };
+    w.store.sql(allowing).await.unwrap();
+    retry(&w, &mut host).await;
+    w.store.sql("ALTER TABLE decision RENAME COLUMN finger TO fingerprint").await.unwrap();
+
+    let failed =
+        "SELECT failure_class, failure_exception, failure_junction FROM metadata ORDER BY id";
+    let node = "Switch<Lane>#0";
+    let rows = w.store.rows(failed).await;
+    assert!(rows[0].starts_with("permanent NotRecorded "), "{rows:?} {node}");
+    assert!(rows[1].starts_with("transient NotRecorded "), "{rows:?}");
+    assert!(w.decided().await.is_empty());
+}
+
+engine_cases!(
+    a_retry_replays_what_was_decided,
+    tracks_are_kept_with_their_decision,
+    a_run_without_questions_has_recorded_too,
+    no_two_attempts_in_a_row_replay,
+    the_answers_of_a_third_attempt_are_replayed_by_the_fourth,
+    a_manifest_may_always_ask_afresh,
+    an_edited_manifest_asks_afresh,
+    a_lookup_that_fails_asks_afresh,
+    a_retry_whose_source_is_gone_asks_afresh,
+    a_retry_on_a_host_that_does_not_record_asks_afresh,
+    a_run_that_abandoned_its_replay_is_replayed_itself,
+    a_replay_that_never_started_is_spent,
+    a_run_by_hand_fails_when_its_source_is_gone,
+    a_run_by_hand_fails_on_a_host_that_does_not_record,
+    an_old_answer_is_asked_afresh,
+    an_answer_that_no_longer_holds_is_refused,
+    answers_are_checked_one_by_one,
+    askings_inside_a_junction_are_replayed,
+    a_refused_answer_is_not_replayed,
+    a_decision_that_is_not_recorded_fails_its_run,
+);
