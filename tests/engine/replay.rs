@@ -239,7 +239,7 @@ async fn a_run_that_abandoned_its_replay_is_replayed_itself(w: Arc<World>) {
     assert!(is_replayed(2).await);
 }
 
-/// R53, R54, R55: a linked run that never started has spent the replay: the next attempt asks afresh, and so do all later.
+/// R53, R54, R55: a linked run that never started has spent the replay: the next attempt asks afresh.
 async fn a_replay_that_never_started_is_spent(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
     let mut host = w.answering("right", RIGHT).await;

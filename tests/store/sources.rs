@@ -247,7 +247,8 @@ async fn what_a_resume_needs_is_found(w: World) {
     assert_eq!((source.has_checkpoint, source.resume_from), (true, None));
     assert!(source.component_version_id.is_some());
 
-    let sql = "DELETE FROM checkpoint; UPDATE metadata SET resume_from = 7, resume_at = 'Pay#0', invoking_machine = 'm'";
+    let sql = "DELETE FROM checkpoint;
+        UPDATE metadata SET resume_from = 7, resume_at = 'Pay#0', invoking_machine = 'm'";
     w.sql(sql).await.unwrap();
     let source = w.source(manifest).await.unwrap();
     assert_eq!((source.has_checkpoint, source.resume_from), (false, Some(RunId(7))));

@@ -270,6 +270,7 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         runs::payload(acme, it.run);
         runs::list(acme, RunFilter::default(), 10);
         decisions::of_run(acme, it.run, DecisionId(0), 10);
+        decisions::line(acme, it.run);
         checkpoints::of_run(acme, it.run);
         junction_runs::of_run(acme, it.run);
         logs::of_run(acme, it.run, 0, 10);

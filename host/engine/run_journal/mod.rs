@@ -211,8 +211,8 @@ impl RunJournal {
         state.next_position - 1
     }
 
-    /// Notes on the run itself that its decisions are recorded, and whether it asks although it should have replayed, if
-    /// nothing has been written of it yet.
+    /// Notes on the run itself, if nothing has been written of it yet, that its decisions are recorded, and whether it
+    /// asks although it should have replayed.
     ///
     /// # Errors
     /// When the store does not take it.
