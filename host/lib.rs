@@ -15,6 +15,7 @@
 //! | [`deciders`] | who answers questions | clock, model, chain, decide, guest |
 //! | [`engine`] | the life of a run | all above |
 //! | [`operations`] | what operators do, one function per action | all above |
+//! | [`api`] | HTTP: GraphQL over the operations, health and metrics | all above |
 //! | [`cli`] | one file per command, and all printing | all above |
 //!
 //! # Invariants
@@ -35,4 +36,5 @@ pub mod guest;
 pub mod deciders;
 pub mod engine;
 pub mod operations;
+pub mod api;
 pub mod cli;

@@ -114,7 +114,7 @@ fn lock(folder: &Path) -> Result<File, CliError> {
 }
 
 /// Every Ctrl-C and every request to terminate from now on.
-fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
+pub(super) fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
     let (sender, receiver) = mpsc::channel(1);
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -133,7 +133,7 @@ fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
 }
 
 /// Options that the folder's manifests state.
-fn set(config: &mut EngineConfig, stated: &Scheduler) {
+pub(super) fn set(config: &mut EngineConfig, stated: &Scheduler) {
     fn take<T: Copy>(stated: Option<T>, into: &mut T) {
         *into = stated.unwrap_or(*into);
     }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -53,6 +54,14 @@ pub enum CliError {
     /// The host failed.
     #[error(transparent)]
     Host(#[from] GuestError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}; is another server there?")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
     /// What was to be printed cannot be printed.
     #[error("cannot print")]
     Print(#[from] io::Error),
@@ -76,7 +85,9 @@ impl CliError {
             Self::NotFound(_) | Self::Operation(OperationError::NotFound(_)) => exit::NOT_FOUND,
             Self::Conflict(_)
             | Self::Refused { .. }
-            | Self::Operation(OperationError::Refused { .. }) => exit::REFUSED,
+            | Self::Operation(OperationError::Refused { .. } | OperationError::Forbidden) => {
+                exit::REFUSED
+            }
             Self::Store(error)
             | Self::Operation(
                 OperationError::Store(error) | OperationError::Engine(EngineError::Store(error)),
@@ -90,6 +101,7 @@ impl CliError {
                 | OperationError::Declaration { .. },
             ) => exit::BUG,
             Self::Print(_) => exit::FAILED,
+            Self::Listen { .. } => exit::REFUSED,
         }
     }
 

@@ -20,8 +20,10 @@ pub mod queue;
 pub mod redeploy;
 pub mod run;
 pub mod runs;
+pub mod serve;
 pub mod table;
 pub mod tenants;
+pub mod tokens;
 pub mod trace;
 pub mod trains;
 
@@ -68,6 +70,8 @@ pub enum Command {
     Check(check::Check),
     /// Deploy and run everything in a folder, and print what happens until Ctrl-C
     Dev(dev::Dev),
+    /// Run trains and answer operators over HTTP, until told to stop
+    Serve(serve::Serve),
     /// Deploy components (.wasm) and state manifests (.toml): all of them, or none if one is wrong
     Deploy(deploy::Deploy),
     /// State manifests (.toml): all of them, or none if one is wrong
@@ -86,6 +90,8 @@ pub enum Command {
     DeadLetters(dead_letters::DeadLetters),
     /// List tenants, add one, or change what one may use
     Tenants(tenants::Tenants),
+    /// List tokens of the server, make one, or revoke one
+    Tokens(tokens::Tokens),
     /// Bring a database's schema up to date, or say where it stands
     Db(db::DbCommand),
     /// Measure how fast a database and this machine are
@@ -102,6 +108,7 @@ impl Cli {
             Command::Run(command) => command.run(&self.global, &mut output).await,
             Command::Check(command) => command.run(&self.global, &mut output).await,
             Command::Dev(command) => command.run(&self.global, &mut output).await,
+            Command::Serve(command) => command.run(&self.global, &mut output).await,
             Command::Deploy(command) => command.run(&self.global, &mut output).await,
             Command::Apply(command) => command.run(&mut output).await,
             Command::Trains(command) => command.run(&mut output).await,
@@ -111,6 +118,7 @@ impl Cli {
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,
             Command::Tenants(command) => command.run(&mut output).await,
+            Command::Tokens(command) => command.run(&mut output).await,
             Command::Db(command) => command.run(&mut output).await,
             Command::Bench(command) => command.run(&self.global, &mut output).await,
         };

@@ -16,6 +16,7 @@ use crate::operations::duration;
 use crate::operations::enqueue::{Asked, enqueue};
 use crate::operations::queue::{self, Listed};
 use crate::store::EntryStatus;
+use crate::store::queue::When;
 
 /// List what is queued, newest first; add to it, or withdraw from it
 #[derive(Debug, Args)]
@@ -165,7 +166,7 @@ impl Add {
             train: &self.train,
             input: Some(&text),
             priority: self.priority,
-            delay: self.delay,
+            when: When::After(self.delay),
         };
         output.outcome(&enqueue(&db, tenant, &asked).await?)
     }

@@ -96,6 +96,11 @@ impl Engine {
         self.shared.dispatcher_nudge.notify_one();
     }
 
+    /// Whether the host takes up nothing new, because it is about to leave.
+    pub fn is_draining(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
     /// Asks a run to stop at once if it is in progress on this host. The store has to be told as well.
     pub fn cancel(&self, run: RunId) -> bool {
         self.workers.cancel(run)

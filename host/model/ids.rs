@@ -33,6 +33,10 @@ ids! {
     DeadLetterId;
     /// A recorded decision.
     DecisionId;
+    /// A token of the API.
+    TokenId;
+    /// A record of the audit.
+    AuditId;
     /// Which claim of a run: it goes up with every claim, and a write that carries an older one changes nothing.
     ClaimToken;
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits, reads a clock or holds a handle.
 
+pub mod access;
 pub mod answer;
 pub mod dispatch;
 pub mod failure;

@@ -25,6 +25,13 @@ pub fn parse(text: &str) -> Option<Duration> {
     (!text.trim().is_empty()).then_some(Duration::from_millis(millis))
 }
 
+/// Reads a length of time in ISO 8601, such as `PT1H30M`. Years, months and weeks have no fixed length, and are none.
+pub fn parse_iso(text: &str) -> Option<Duration> {
+    let is_iso = text.starts_with(['P', 'p']);
+    let read: jiff::SignedDuration = text.parse().ok().filter(|_| is_iso)?;
+    Duration::try_from(read).ok()
+}
+
 /// Writes a duration as [`parse`] reads it, down to milliseconds.
 pub fn written(duration: Duration) -> String {
     let mut rest = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

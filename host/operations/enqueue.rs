@@ -1,7 +1,5 @@
 //! Queueing a run of a train that no manifest stands for. It is neither retried nor a dead letter.
 
-use std::time::Duration;
-
 use crate::chain::declaration::Train;
 use crate::chain::schema::Types;
 use crate::model::ids::TenantId;
@@ -26,8 +24,8 @@ pub struct Asked<'a> {
     pub input: Option<&'a str>,
     /// Brought into the range from 0 to 31.
     pub priority: i16,
-    /// How long it waits, on the database's clock.
-    pub delay: Duration,
+    /// When it may be dispatched.
+    pub when: When,
 }
 
 /// Queues a run of a train.
@@ -58,7 +56,7 @@ pub async fn enqueue(
             input: Some(&admitted.input),
             input_type: Some(&train.input),
             priority: asked.priority,
-            when: When::After(asked.delay),
+            when: asked.when,
             subject_key: admitted.subject.as_deref(),
             ..NewEntry::new(tenant, asked.train)
         };

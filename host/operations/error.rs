@@ -38,6 +38,9 @@ pub enum OperationError {
     /// Something the caller gave cannot be: what operators are told.
     #[error("{0}")]
     Invalid(String),
+    /// Whoever asked may not.
+    #[error("Not authorized.")]
+    Forbidden,
     /// A stored declaration cannot be read by this trax.
     #[error("the stored declaration of train '{train}' cannot be read; deploy its component again")]
     Declaration {

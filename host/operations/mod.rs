@@ -6,9 +6,11 @@
 //! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
+//! - [`access`] says who may ask for what, and keeps a record of it; [`tokens`] say who asks.
 //! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists.
 //!   [`mod@bench`] measures the queue.
 
+pub mod access;
 pub mod apply;
 pub mod batch;
 pub mod bench;
@@ -29,5 +31,6 @@ pub mod requeue_jobs;
 pub mod runs;
 pub mod table;
 pub mod tenants;
+pub mod tokens;
 pub mod trains;
 pub mod triggers;

@@ -27,6 +27,15 @@ pub async fn list(db: &Db) -> Result<Vec<Tenant>, StoreError> {
     tenants::list(&mut tx).await
 }
 
+/// The id of the tenant of that name.
+///
+/// # Errors
+/// [`StoreError::NotFound`] when there is none.
+pub async fn id_of(db: &Db, name: &str) -> Result<TenantId, StoreError> {
+    let mut tx = db.read().await?;
+    tenants::of_name(&mut tx, name).await
+}
+
 /// Adds a tenant.
 ///
 /// # Errors

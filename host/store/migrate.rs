@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = migrations![
     13 "0013_dispatch",
     15 "0015_schedules",
     16 "0016_wake_ups",
+    24 "0024_access",
 ];
 
 /// How long a step waits for the tables it changes. A longer wait would queue every other user of them behind it.

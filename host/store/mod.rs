@@ -8,8 +8,10 @@
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
 //! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`],
 //! [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them;
-//! the [`sources`] that retries take over from; [`statistics`]; and [`wakeups`], which only make things happen sooner.
+//! the [`sources`] that retries take over from; [`tokens`] of the API and its [`audit`]; [`statistics`]; and
+//! [`wakeups`], which only make things happen sooner.
 
+pub mod audit;
 pub mod capacity;
 pub mod checkpoints;
 pub mod claim;
@@ -33,6 +35,7 @@ pub mod sources;
 pub mod staged;
 pub mod statistics;
 pub mod tenants;
+pub mod tokens;
 pub mod wakeups;
 
 mod db;

@@ -7,10 +7,11 @@ use sqlx::postgres::{PgArgumentBuffer, PgTypeInfo, PgValueFormat, PgValueRef};
 use sqlx::sqlite::{SqliteArgumentsBuffer, SqliteTypeInfo, SqliteValueRef};
 use sqlx::{Decode, Encode, Postgres, Sqlite, Type};
 
+use crate::model::access::Role;
 use crate::model::failure::FailureClass;
 use crate::model::ids::{
-    ClaimToken, DeadLetterId, DecisionId, EntryId, GroupId, Incarnation, ManifestId, RunId,
-    TenantId, VersionId,
+    AuditId, ClaimToken, DeadLetterId, DecisionId, EntryId, GroupId, Incarnation, ManifestId,
+    RunId, TenantId, TokenId, VersionId,
 };
 use crate::model::timestamp::Timestamp;
 
@@ -66,7 +67,7 @@ macro_rules! as_inner {
 }
 
 as_inner!(i64: TenantId VersionId GroupId ManifestId EntryId RunId DeadLetterId DecisionId);
-as_inner!(i64: ClaimToken);
+as_inner!(i64: ClaimToken TokenId AuditId);
 as_inner!(String: Incarnation);
 
 /// Stores an enum as the text that its `as_str` gives and its `of_str` reads.
@@ -288,7 +289,7 @@ text_enum! {
 }
 
 as_text!(TrainState ScheduleType MisfirePolicy EntryStatus DeadLetterStatus JunctionRunKind);
-as_text!(JunctionRunState LogLevel ParkReason FailureClass);
+as_text!(JunctionRunState LogLevel ParkReason FailureClass Role);
 
 impl FailureClass {
     fn of_str(text: &str) -> Result<Self, BoxDynError> {
@@ -299,6 +300,12 @@ impl FailureClass {
             "permanent" => Ok(Self::Permanent),
             _ => Err(unknown("FailureClass", text)),
         }
+    }
+}
+
+impl Role {
+    fn of_str(text: &str) -> Result<Self, BoxDynError> {
+        Self::of_name(text).ok_or_else(|| unknown("Role", text))
     }
 }
 

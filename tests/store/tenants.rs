@@ -15,6 +15,7 @@ use trax::operations::enqueue::Asked;
 use trax::operations::triggers::{self, Trigger};
 use trax::operations::{self, error::OperationError};
 use trax::store::manifests::Setting;
+use trax::store::queue::When;
 use trax::store::resolve::Which;
 use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
@@ -344,7 +345,7 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         dead_letters::acknowledge(acme, it.dead_letter, None);
         dead_letters::acknowledge_batch(acme, &[it.dead_letter], None);
         dead_letters::acknowledge_all(acme, Scope::Manifest(it.manifest), None);
-        enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, delay: Duration::ZERO });
+        enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now });
         groups::list(acme, None, 10);
         groups::set_enabled(acme, &["nightly".to_owned()], false);
         groups::trigger(acme, &["nightly".to_owned()]);

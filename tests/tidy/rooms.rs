@@ -3,7 +3,7 @@
 use super::{Fault, Source};
 
 /// The rooms in reading order, each with the rooms that it may name.
-const ROOMS: [(&str, &[&str]); 10] = [
+const ROOMS: [(&str, &[&str]); 11] = [
     ("clock", &[]),
     ("model", &[]),
     ("chain", &["model"]),
@@ -13,6 +13,7 @@ const ROOMS: [(&str, &[&str]); 10] = [
     ("deciders", &["clock", "model", "chain", "decide", "guest"]),
     ("engine", &["clock", "model", "chain", "decide", "store", "guest", "deciders"]),
     ("operations", &["clock", "model", "chain", "decide", "store", "guest", "engine"]),
+    ("api", &["clock", "model", "chain", "decide", "store", "guest", "engine", "operations"]),
     (
         "cli",
         &[
@@ -25,6 +26,7 @@ const ROOMS: [(&str, &[&str]); 10] = [
             "deciders",
             "engine",
             "operations",
+            "api",
         ],
     ),
 ];
