@@ -11,7 +11,9 @@ mod tidy;
 #[macro_use]
 mod store;
 mod invariants;
+#[macro_use]
 mod engine;
+mod api;
 mod guest;
 mod cli;
 mod cli_dev;

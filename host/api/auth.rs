@@ -60,8 +60,8 @@ pub async fn bearer(api: &Api, presented: &str, origin: &str) -> Result<Caller, 
     found.ok_or(Refused::Unauthorized)
 }
 
-/// The address that a request comes from. What the proxy in front saw is the last one of `X-Forwarded-For`; those before
-/// it are what whoever asked made up.
+/// The address that a request comes from. What the proxy in front saw is the last one of `X-Forwarded-For`; those
+/// before it are what whoever asked made up.
 pub fn origin(api: &Api, headers: &HeaderMap, address: SocketAddr) -> String {
     let forwarded = api.0.is_behind_proxy.then(|| forwarded_for(headers)).flatten();
     forwarded.unwrap_or_else(|| address.ip()).to_string()

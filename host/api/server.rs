@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use async_graphql_axum::{GraphQLRequest, GraphQLResponse};
+use async_graphql::Request;
+use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
@@ -54,15 +55,27 @@ async fn graphql(
     State(server): State<Server>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
-    request: GraphQLRequest,
+    body: Bytes,
 ) -> Response {
     let origin = auth::origin(&server.api, &headers, address);
     let caller = match auth::caller(&server.api, &headers, &origin).await {
         Ok(caller) => caller,
         Err(refused) => return refusal(&refused),
     };
-    let response = server.schema.execute(request.into_inner().data(caller)).await;
-    ([(CACHE_CONTROL, "no-store")], GraphQLResponse::from(response)).into_response()
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => {
+            let problem = format!("the request is no JSON object with a \"query\": {error}");
+            return problem_of(StatusCode::BAD_REQUEST, &problem).into_response();
+        }
+    };
+    let response = server.schema.execute(request.data(caller)).await;
+    ([(CACHE_CONTROL, "no-store")], Json(response)).into_response()
+}
+
+/// An error in the form of those that documents get.
+fn problem_of(status: StatusCode, problem: &str) -> (StatusCode, Json<serde_json::Value>) {
+    (status, Json(json!({ "errors": [{ "message": problem }] })))
 }
 
 fn refusal(refused: &Refused) -> Response {
@@ -75,6 +88,5 @@ fn refusal(refused: &Refused) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, "the server cannot use its database; try again")
         }
     };
-    let body = Json(json!({ "errors": [{ "message": problem }] }));
-    (status, [(WWW_AUTHENTICATE, "Bearer")], body).into_response()
+    ([(WWW_AUTHENTICATE, "Bearer")], problem_of(status, problem)).into_response()
 }

@@ -3,7 +3,8 @@
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
-//! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background. What came of an action is an [`outcome`]; [`batch`] says how much at once.
+//! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background. What came of an
+//!   action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
 //! - [`access`] says who may ask for what, and keeps a record of it; [`tokens`] say who asks.

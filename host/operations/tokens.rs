@@ -72,8 +72,8 @@ pub async fn revoke(db: &Db, tenant: TenantId, called: &str) -> Result<Outcome, 
     })
 }
 
-/// Who bears a token, if it is accepted now. The look-up is by the token's hash, so how long it takes says nothing about
-/// any token that exists.
+/// Who bears a token, if it is accepted now. The look-up is by the token's hash, so how long it takes says nothing
+/// about any token that exists.
 ///
 /// # Errors
 /// Those of the store.

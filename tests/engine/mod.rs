@@ -1,7 +1,7 @@
 //! The engine: passes of its loops on a stopped clock. No loop runs by itself, and nothing waits for time.
 
 #[macro_use]
-mod world;
+pub(crate) mod world;
 
 mod cancellation;
 mod dead_letters;
