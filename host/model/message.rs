@@ -105,12 +105,14 @@ pub fn requeue_job_so_far(processed: i64, awaiting_at_start: i64) -> String {
 }
 
 /// What a job that requeues all dead letters says when the store gave up on a page.
-pub const REQUEUE_JOB_FAILED: &str = "The requeue stopped on a server failure; the server's log has the detail. Dead letters it requeued stay \
-     requeued; requeueAllDeadLetters again requeues the rest.";
+pub const REQUEUE_JOB_FAILED: &str = "\
+    The requeue stopped on a server failure; the server's log has the detail. Dead letters it requeued stay \
+    requeued; requeueAllDeadLetters again requeues the rest.";
 
 /// What a job that requeues all dead letters says when its node stopped.
-pub const REQUEUE_JOB_CANCELED: &str = "The requeue stopped because the server was shutting down. Dead letters it requeued stay requeued; \
-     requeueAllDeadLetters again requeues the rest.";
+pub const REQUEUE_JOB_CANCELED: &str = "\
+    The requeue stopped because the server was shutting down. Dead letters it requeued stay requeued; \
+    requeueAllDeadLetters again requeues the rest.";
 
 /// Why a job that requeues all dead letters was not started while one of the other mode is running.
 pub fn requeue_job_of_other_mode(running_asks_afresh: bool) -> String {

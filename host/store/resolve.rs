@@ -355,8 +355,8 @@ pub async fn free(
     let now = tx.now().await?;
     let manifests: Vec<ManifestId> = manifests.into_iter().collect();
     let ids = json_array(manifests.iter().map(|id| id.0));
-    // Whoever ends a run holds its manifest while it looks at what blocks that. A statement of its own, so that the next
-    // one sees what was written meanwhile.
+    // Whoever ends a run holds its manifest while it looks at what blocks that. A statement of its own, so that the
+    // next one sees what was written meanwhile.
     super::manifests::hold_all(tx, &manifests).await?;
     macro_rules! free {
         ($database:ident) => {

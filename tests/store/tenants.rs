@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use trax::engine::due::settle;
+use trax::model::access::Role;
 use trax::model::ids::{
     DeadLetterId, DecisionId, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
@@ -20,8 +21,8 @@ use trax::store::resolve::Which;
 use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
 use trax::store::{
-    StoreError, checkpoints, components, dead_letters, decisions, due, groups, junction_runs, logs,
-    manifests, orphans, queue, resolve, runs, tenants,
+    StoreError, audit, checkpoints, components, dead_letters, decisions, due, groups,
+    junction_runs, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
 };
 
 use super::world::World;
@@ -143,6 +144,20 @@ async fn things(w: &World) -> Things {
         question_key: None,
     };
     w.write(async |tx| junction_runs::begin(tx, run.claim(), &step).await).await;
+    let record = audit::NewRecord {
+        tenant: w.tenant,
+        who: "ci",
+        origin: "here",
+        action: "triggerManifest",
+        target: "nightly",
+        outcome: "done",
+        message: "queued",
+    };
+    w.write(async |tx| {
+        tokens::add(tx, w.tenant, "ci", Role::Viewer, &"0".repeat(64), None).await?;
+        audit::add(tx, &record).await
+    })
+    .await;
     let version = components_of(w).await;
     let stored = w.read(async |tx| manifests::detail(tx, w.tenant, manifest).await).await;
     Things {
@@ -292,6 +307,9 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         resolve::free(acme, BTreeSet::from([it.manifest]));
         orphans::of_owner(acme, "app");
         orphans::delete(acme, it.manifest, 10);
+        audit::list(acme, None, 10);
+        tokens::list(acme, None, 10);
+        tokens::revoke(acme, "ci");
     );
     let mut tx = w.db.begin().await.unwrap();
     let settled = settle(&mut tx, acme, it.manifest, hour).await;
@@ -307,13 +325,15 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
 }
 
 /// Functions of the store that take a tenant and that a stranger cannot be kept from.
-const UNLIKE_OTHERS_OF_THE_STORE: [&str; 4] = [
+const UNLIKE_OTHERS_OF_THE_STORE: [&str; 5] = [
     // Takes a manifest that its caller has read with the tenant.
     "dead_letters::add",
     // Of the tenant itself.
     "tenants::detail",
     "tenants::name_of",
     "tenants::set",
+    // Makes something of the tenant's own.
+    "tokens::add",
 ];
 
 /// Calls operations for a tenant that has nothing, with what another one has.
@@ -364,6 +384,8 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         deploy::roll_back(acme, "world");
         runs::list(acme, &operations::runs::Filter::default(), 10);
         runs::detail(acme, it.run);
+        tokens::list(acme, None, 10);
+        tokens::revoke(acme, "ci");
         trains::list(acme);
         triggers::manifest(acme, "nightly", Trigger::default());
         triggers::group(acme, it.group);
@@ -385,7 +407,8 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
 }
 
 /// Operations that make something of the tenant's own, or are parts of others.
-const UNLIKE_OTHER_OPERATIONS: [&str; 3] = ["apply::apply", "deploy::deploy", "trains::names"];
+const UNLIKE_OTHER_OPERATIONS: [&str; 4] =
+    ["apply::apply", "deploy::deploy", "tokens::create", "trains::names"];
 
 /// The public functions of the files of a room that take a tenant, as `file::function`.
 fn taking_a_tenant(room: &str) -> BTreeSet<String> {

@@ -1,4 +1,5 @@
-//! Whether every step from a point on finds in Memory what a run from the top would give it, whichever tracks both take.
+//! Whether every step from a point on finds in Memory what a run from the top would give it, whichever tracks both
+//! take.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
-//! A caller of walks whose junctions give texts that are unique per node and inputs, so that no two values are mixed up,
-//! and that keeps what a run stores.
+//! A caller of walks whose junctions give texts that are unique per node and inputs, so that no two values are mixed
+//! up, and that keeps what a run stores.
 
 use std::collections::HashMap;
 use std::sync::Arc;
