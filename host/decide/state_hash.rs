@@ -187,8 +187,8 @@ mod tests {
         assert_eq!(format!("{keyed:?}"), "StateHasher(keyed)");
     }
 
-    /// Q26, Q28, Q29: without a key nothing sensitive is hashed; nothing too large or unknown ever is, and nothing at all
-    /// without a key that there should be.
+    /// Q26, Q28, Q29: without a key nothing sensitive is hashed; nothing too large or unknown ever is, and nothing at
+    /// all without a key that there should be.
     #[test]
     fn some_states_have_no_hash() {
         let types = types();

@@ -203,7 +203,7 @@ async fn each(shared: &Shared, ends: &[Finish]) -> Vec<Written> {
 async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Written {
     let mut is_told = true;
     if let Some(journal) = &end.journal {
-        journal.begin(tx).await?;
+        journal.flush(tx).await?;
     }
     match &end.outcome {
         Outcome::Completed { output } => runs::complete(tx, end.claim, output).await?,
@@ -234,9 +234,6 @@ async fn one(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Written {
             let stop = Stop { reason: *reason, node_id: None, memory, wake_at };
             parked::park(tx, end.claim, &stop).await?;
         }
-    }
-    if let Some(journal) = &end.journal {
-        journal.flush(tx).await?;
     }
     let Some(manifest) = end.manifest else { return Ok(is_told) };
     if matches!(end.outcome, Outcome::Parked { .. }) {

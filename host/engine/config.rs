@@ -33,6 +33,9 @@ pub struct EngineConfig {
     pub lease: Duration,
     /// The longest time until a host sees that one of its runs was cancelled elsewhere.
     pub cancellation_interval: Duration,
+    /// How long a step of a run may wait to be shown. What waits is written with what comes next; zero: it is written
+    /// before the step.
+    pub step_delay: Duration,
     /// How many runs this host has in progress at once.
     pub worker_count: usize,
     /// How many runs may be active on all hosts together; `None`: any number.
@@ -108,6 +111,7 @@ impl EngineConfig {
             job_dispatcher_interval: Duration::from_secs(2),
             lease: Duration::from_secs(30),
             cancellation_interval: Duration::from_secs(1),
+            step_delay: Duration::from_millis(100),
             worker_count: cores.min(256),
             max_active_jobs: Some(10),
             exclude_from_max_active_jobs: Vec::new(),

@@ -89,8 +89,14 @@ impl JobDispatcher {
                 return Ok(taken);
             }
             for (tenant, limit) in shares {
-                let policy = config.dispatch;
-                let request = ClaimRequest { tenant, host: &host, limit, policy, starts: true };
+                let request = ClaimRequest {
+                    tenant,
+                    host: &host,
+                    limit,
+                    policy: config.dispatch,
+                    records_decisions: config.records_decisions,
+                    starts: true,
+                };
                 let claimed = claim::claim_within(tx, &request, &mut capacity).await?;
                 if claimed.runs.len() < limit {
                     self.turns.end(tenant);

@@ -237,11 +237,16 @@ impl Drive {
         let called = {
             let calling = session.run_junction(context, train, &junction, &call.inputs);
             tokio::pin!(calling);
-            tokio::select! {
-                called = &mut calling => called?,
-                () = self.hand_over.at_once.cancelled() => {
-                    cancel.cancel();
-                    calling.await?
+            let mut overdue = self.runner.journal.overdue();
+            let mut is_shown = false;
+            loop {
+                tokio::select! {
+                    called = &mut calling => break called?,
+                    () = &mut overdue, if !is_shown => is_shown = true,
+                    () = self.hand_over.at_once.cancelled() => {
+                        cancel.cancel();
+                        break calling.await?;
+                    }
                 }
             }
         };

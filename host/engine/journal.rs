@@ -104,6 +104,12 @@ pub trait Journal: Send + Sync {
         None
     }
 
+    /// Waits until what is only for people has waited for long enough, and records it. Whoever calls a junction waits
+    /// for this beside it, and drops it when the junction has ended.
+    fn overdue(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
     /// How long recording has waited in all for a store that was away: that time is not the guest's.
     fn stalled(&self) -> Duration {
         Duration::ZERO

@@ -301,7 +301,7 @@ impl Inner {
             cancel.clone(),
             matches!(work, Work::Continued(_)),
         );
-        let journal = Arc::new(journal.await?.replaying(loaded));
+        let journal = Arc::new(journal.await?.replaying(loaded, opened.run.decisions_recorded));
         let runner = JobRunner {
             deciders: Arc::new(self.deciders(&ready).map_err(Unready::Failed)?),
             run: run_info(opened, &ready),

@@ -29,6 +29,8 @@ pub struct ClaimRequest<'a> {
     pub limit: usize,
     /// What happens to entries whose train no active component declares.
     pub policy: DispatchPolicy,
+    /// Whether the host records decisions, which each run's row says before its first junction.
+    pub records_decisions: bool,
     /// True: the runs are in progress on this host. False: they are pending, for any worker.
     pub starts: bool,
 }
@@ -413,11 +415,11 @@ async fn insert_runs(
             occurrence_id, component_version_id, subject_key, replay_decisions_of, resume_from,
             resume_at,
             invoking_machine, claim_token, host_incarnation, host_name, host_environment,
-            host_instance_id, host_labels)
+            host_instance_id, host_labels, decisions_recorded)
         SELECT w.tenant_id, w.external_id, w.train_name, $2, $3, w.manifest_id, w.scheduled_time,
             w.occurrence_id, t.component_version_id, w.subject_key, w.replay_decisions_of,
             w.resume_from, w.resume_at,
-            w.invoking_machine, $4, $5, $6, $7, $8, $9
+            w.invoking_machine, $4, $5, $6, $7, $8, $9, $10
         FROM work_queue w
         JOIN train t ON t.tenant_id = w.tenant_id AND t.name = w.train_name AND t.is_active
         WHERE w.id",
@@ -433,6 +435,7 @@ async fn insert_runs(
         .bind(host.map(|host| &host.environment))
         .bind(host.map(|host| &host.instance_id))
         .bind(host.map(|host| &host.labels))
+        .bind(request.starts && request.records_decisions)
         .fetch_all(c))?;
     Ok(ids(runs.into_iter()))
 }

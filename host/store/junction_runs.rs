@@ -1,42 +1,38 @@
 //! What each run did, node by node, for people who look at it.
 
-use super::db::{Tx, execute, fenced, held, on};
+use std::time::Duration;
+
+use super::db::{Sql, Tx, execute, held, on};
 use super::error::StoreError;
+use super::runs::storable;
 use super::types::{JunctionRunKind, JunctionRunState, row};
 use crate::model::failure::FailureClass;
 use crate::model::ids::{Claim, RunId, TenantId};
 use crate::model::timestamp::Timestamp;
 
-/// A step that begins.
-#[derive(Debug, Clone)]
-pub struct NewStep<'a> {
+/// A step as it stands, to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRow {
     /// Counts from 0 in a run.
     pub position: i32,
     /// What it is.
     pub kind: JunctionRunKind,
     /// The junction's or track's name.
-    pub name: &'a str,
+    pub name: String,
     /// The node.
-    pub node_id: Option<&'a str>,
+    pub node_id: Option<String>,
     /// The branch it is in, if any.
-    pub branch_path: Option<&'a str>,
+    pub branch_path: Option<String>,
     /// The question it asks.
-    pub question_key: Option<&'a str>,
-}
-
-/// How a step ended.
-#[derive(Debug, Clone)]
-pub struct StepEnd<'a> {
-    /// Completed, failed or cancelled.
+    pub question_key: Option<String>,
+    /// Whether it goes on, or how it ended.
     pub state: JunctionRunState,
+    /// How long ago it began.
+    pub started_before: Duration,
+    /// How long ago it ended; `None`: it goes on.
+    pub ended_before: Option<Duration>,
     /// Of a failed one: the class and the name of the failure.
-    pub failure: Option<(FailureClass, &'a str)>,
-    /// What was answered.
-    pub answer: Option<&'a str>,
-    /// From 0 to 1.
-    pub confidence: Option<f64>,
-    /// Whether the answer is an earlier run's.
-    pub is_replayed: bool,
+    pub failure: Option<(FailureClass, String)>,
 }
 
 /// A recorded step.
@@ -76,64 +72,71 @@ row!(Step {
     branch_path,
 });
 
-/// Records that a step begins. A run that continues begins the one it stood at again.
-pub async fn begin(tx: &mut Tx<'_>, claim: Claim, new: &NewStep<'_>) -> Result<(), StoreError> {
-    let now = tx.now().await?;
-    let sql = tx.pick(fenced!(
-        "INSERT INTO junction_run (metadata_id, position, kind, name, state, started_at, node_id,
-            branch_path,
-            question_key)
-        SELECT id, $3, $4, $5, 'in_progress', $6, $7, $8, $9",
-        "ON CONFLICT (metadata_id, position) DO UPDATE
-            SET kind = excluded.kind, name = excluded.name,
-            state = excluded.state, started_at = excluded.started_at, ended_at = NULL,
-            node_id = excluded.node_id,
-            branch_path = excluded.branch_path, question_key = excluded.question_key,
-            failure_class = NULL,
-            failure_exception = NULL, answer = NULL, confidence = NULL, replayed = FALSE"
-    ));
-    let rows = execute!(
-        tx,
-        sqlx::query(sql)
-            .bind(claim.run)
-            .bind(claim.token)
-            .bind(new.position)
-            .bind(new.kind)
-            .bind(new.name)
-            .bind(now)
-            .bind(new.node_id)
-            .bind(new.branch_path)
-            .bind(new.question_key)
-    )?;
-    held(claim, rows)
+/// A statement that writes steps.
+macro_rules! writing {
+    ($instants:literal, $rows:literal, $lock:literal) => {
+        concat!(
+            "INSERT INTO junction_run (metadata_id, position, kind, name, state, node_id,
+                branch_path, question_key, failure_class, failure_exception,
+                started_at, ended_at)
+            SELECT r.id, CAST(s.value ->> 'position' AS INTEGER), s.value ->> 'kind',
+                s.value ->> 'name', s.value ->> 'state', s.value ->> 'node',
+                s.value ->> 'branch', s.value ->> 'question', s.value ->> 'class',
+                s.value ->> 'exception', ",
+            $instants,
+            " FROM metadata r CROSS JOIN ",
+            $rows,
+            " AS s WHERE r.id = $1 AND r.claim_token = $2 AND r.train_state = 'in_progress'
+                AND r.parked_at IS NULL",
+            $lock,
+            " ON CONFLICT (metadata_id, position) DO UPDATE SET kind = excluded.kind,
+                name = excluded.name, state = excluded.state, started_at = excluded.started_at,
+                ended_at = excluded.ended_at, node_id = excluded.node_id,
+                branch_path = excluded.branch_path, question_key = excluded.question_key,
+                failure_class = excluded.failure_class,
+                failure_exception = excluded.failure_exception"
+        )
+    };
 }
+/// The steps come as one JSON text, so that many are one round trip; each database has its own way to read it, and to
+/// count time. Postgres holds the run's row until the transaction ends, so that nobody claims the run in between.
+const WRITE: Sql = Sql {
+    sqlite: writing!(
+        "$3 - CAST(s.value ->> 'started' AS INTEGER), $3 - CAST(s.value ->> 'ended' AS INTEGER)",
+        "json_each($4)",
+        ""
+    ),
+    postgres: writing!(
+        "$3 - CAST(s.value ->> 'started' AS BIGINT) * INTERVAL '1 microsecond',
+            $3 - CAST(s.value ->> 'ended' AS BIGINT) * INTERVAL '1 microsecond'",
+        "json_array_elements(CAST($4 AS JSON))",
+        " FOR SHARE OF r"
+    ),
+};
 
-/// Records how a step ended. It is for people only, so it may come after the run itself has ended.
-pub async fn end(
-    tx: &mut Tx<'_>,
-    run: RunId,
-    position: i32,
-    end: &StepEnd<'_>,
-) -> Result<(), StoreError> {
+/// Writes how steps of a run stand, by their positions. A run that continues begins the one it stood at again.
+pub async fn write(tx: &mut Tx<'_>, claim: Claim, steps: &[StepRow]) -> Result<(), StoreError> {
+    if steps.is_empty() {
+        return Ok(());
+    }
     let now = tx.now().await?;
-    let sql = "UPDATE junction_run SET state = $3, ended_at = $4, failure_class = $5,
-        failure_exception = $6,
-            answer = $7, confidence = $8, replayed = $9
-        WHERE metadata_id = $1 AND position = $2 AND state = 'in_progress'";
-    execute!(
-        tx,
-        sqlx::query(sql)
-            .bind(run)
-            .bind(position)
-            .bind(end.state)
-            .bind(now)
-            .bind(end.failure.map(|(class, _)| class))
-            .bind(end.failure.map(|(_, name)| super::runs::storable(name)))
-            .bind(end.answer)
-            .bind(end.confidence)
-            .bind(end.is_replayed)
-    )?;
-    Ok(())
+    let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    let row = |step: &StepRow| {
+        serde_json::json!({
+            "position": step.position, "kind": step.kind.as_str(), "name": storable(&step.name),
+            "state": step.state.as_str(), "node": step.node_id, "branch": step.branch_path,
+            "question": step.question_key,
+            "class": step.failure.as_ref().map(|(class, _)| class.as_str()),
+            "exception": step.failure.as_ref().map(|(_, name)| storable(name)),
+            "started": micros(step.started_before), "ended": step.ended_before.map(micros),
+        })
+    };
+    let steps: Vec<_> = steps.iter().map(row).collect();
+    let steps = serde_json::Value::Array(steps).to_string();
+    let sql = tx.pick(WRITE);
+    let rows =
+        execute!(tx, sqlx::query(sql).bind(claim.run).bind(claim.token).bind(now).bind(&steps))?;
+    held(claim, rows)
 }
 
 /// The steps of a run, in order.

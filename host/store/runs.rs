@@ -120,16 +120,14 @@ pub async fn release(tx: &mut Tx<'_>, claim: Claim) -> Result<(), StoreError> {
     held(claim, execute!(tx, sqlx::query(sql).bind(claim.run).bind(claim.token))?)
 }
 
-/// Notes which junction runs now and whether decisions are recorded, and says whether somebody asked to cancel the run.
+/// Notes which junction runs now, and says whether somebody asked to cancel the run.
 pub async fn at_junction(
     tx: &mut Tx<'_>,
     claim: Claim,
     junction: &str,
-    is_recorded: bool,
 ) -> Result<bool, StoreError> {
     let now = tx.now().await?;
-    let sql = "UPDATE metadata SET currently_running_junction = $3, junction_started_at = $4,
-            decisions_recorded = decisions_recorded OR $5
+    let sql = "UPDATE metadata SET currently_running_junction = $3, junction_started_at = $4
         WHERE id = $1 AND claim_token = $2 AND train_state = 'in_progress' AND parked_at IS NULL
         RETURNING cancel_requested";
     let cancelled = on!(tx, |c| sqlx::query_scalar(sql)
@@ -137,7 +135,6 @@ pub async fn at_junction(
         .bind(claim.token)
         .bind(junction)
         .bind(now)
-        .bind(is_recorded)
         .fetch_optional(c))?;
     cancelled.ok_or(StoreError::LostClaim(claim.run))
 }

@@ -15,5 +15,6 @@ mod requeue_jobs;
 mod retries;
 mod schedules;
 mod statements;
+mod steps;
 mod triggers;
 mod wakeups;

@@ -119,6 +119,7 @@ impl World {
     ) -> TestHost {
         let mut config = EngineConfig::of(store_world::host(name));
         config.worker_count = 8;
+        config.step_delay = Duration::ZERO;
         change(&mut config);
         let shared = Shared::new(config, db);
         let workers = Workers::new(Arc::clone(&shared), crate::world::host());

@@ -1,12 +1,14 @@
 //! What a run leaves behind: decisions, checkpoints, steps and log lines.
 
+use std::time::Duration;
+
 use trax::model::failure::{Failure, FailureClass};
 use trax::model::ids::{Claim, DecisionId};
 use trax::store::checkpoints::{self, NewCheckpoint};
 use trax::store::decisions::{
     self, NewDecision, has_acted_on, is_replayed, set_routes, set_shadows,
 };
-use trax::store::junction_runs::{self, NewStep, StepEnd};
+use trax::store::junction_runs::{self, StepRow};
 use trax::store::logs::{self, NewLine};
 use trax::store::queue::NewEntry;
 use trax::store::runs::{abandon_replay, complete, fail, release};
@@ -144,7 +146,7 @@ async fn whoever_lost_the_claim_records_nothing(w: World) {
             .await,
         w.try_write(async |tx| set_routes(tx, claim, id, "[]").await).await,
         w.try_write(async |tx| checkpoints::record(tx, claim, &checkpoint).await).await,
-        w.try_write(async |tx| junction_runs::begin(tx, claim, &step).await).await,
+        w.try_write(async |tx| junction_runs::write(tx, claim, &[step]).await).await,
     ];
 
     for result in lost {
@@ -158,56 +160,60 @@ async fn whoever_lost_the_claim_records_nothing(w: World) {
     assert_eq!(w.rows(counts).await, ["1 0 0 -"]);
 }
 
-fn step(position: i32) -> NewStep<'static> {
-    NewStep {
+pub(super) fn step(position: i32) -> StepRow {
+    StepRow {
         position,
         kind: JunctionRunKind::Junction,
-        name: "Pay",
-        node_id: Some("Pay#0"),
+        name: "Pay".to_owned(),
+        node_id: Some("Pay#0".to_owned()),
         branch_path: None,
         question_key: None,
+        state: JunctionRunState::InProgress,
+        started_before: Duration::from_secs(3),
+        ended_before: None,
+        failure: None,
     }
 }
 
 async fn steps_tell_what_the_run_did(w: World) {
     let host = w.host("one").await;
     let claim = w.run(&host).await;
-    let asked = NewStep { kind: JunctionRunKind::Choice, question_key: Some("Team"), ..step(1) };
-    let failed = StepEnd {
+    let now = w.advance(Duration::ZERO).await;
+    let failed = StepRow {
         state: JunctionRunState::Failed,
-        failure: Some((FailureClass::Transient, "Timeout")),
-        answer: None,
-        confidence: None,
-        is_replayed: false,
+        ended_before: Some(Duration::from_secs(1)),
+        failure: Some((FailureClass::Transient, "Time\0out".to_owned())),
+        ..step(0)
     };
-    let answered = StepEnd {
+    let routed = StepRow {
+        kind: JunctionRunKind::Route,
+        question_key: Some("Team".to_owned()),
         state: JunctionRunState::Completed,
-        failure: None,
-        answer: Some("Billing"),
-        confidence: Some(0.25),
-        is_replayed: true,
+        ended_before: Some(Duration::ZERO),
+        ..step(1)
     };
-    w.write(async |tx| {
-        junction_runs::begin(tx, claim, &step(0)).await?;
-        junction_runs::end(tx, claim.run, 0, &failed).await?;
-        junction_runs::begin(tx, claim, &asked).await?;
-        junction_runs::end(tx, claim.run, 1, &answered).await?;
-        // The run continues at its first step.
-        junction_runs::begin(tx, claim, &step(0)).await
-    })
-    .await;
+    w.write(async |tx| junction_runs::write(tx, claim, &[]).await).await;
+    w.write(async |tx| junction_runs::write(tx, claim, &[failed, routed]).await).await;
 
     let steps = w.read(async |tx| junction_runs::of_run(tx, w.tenant, claim.run).await).await;
 
     assert_eq!(
+        (steps[0].state, steps[0].failure_class, steps[0].failure_exception.as_deref()),
+        (JunctionRunState::Failed, Some(FailureClass::Transient), Some("Time\\u0000out"))
+    );
+    assert_eq!(now.since(steps[0].started_at), Duration::from_secs(3));
+    assert_eq!(steps[0].ended_at.map(|at| now.since(at)), Some(Duration::from_secs(1)));
+    assert_eq!(
+        (steps[1].kind, steps[1].state, steps[1].question_key.as_deref()),
+        (JunctionRunKind::Route, JunctionRunState::Completed, Some("Team"))
+    );
+    // The run continues at its first step.
+    w.write(async |tx| junction_runs::write(tx, claim, &[step(0)]).await).await;
+    let steps = w.read(async |tx| junction_runs::of_run(tx, w.tenant, claim.run).await).await;
+    assert_eq!(
         (steps[0].state, steps[0].failure_class, steps[0].ended_at),
         (JunctionRunState::InProgress, None, None)
     );
-    assert_eq!(
-        (steps[1].state, steps[1].answer.as_deref()),
-        (JunctionRunState::Completed, Some("Billing"))
-    );
-    assert_eq!((steps[1].confidence, steps[1].replayed), (Some(0.25), true));
 }
 
 async fn log_lines_keep_their_order_and_what_postgres_cannot_hold(w: World) {
@@ -233,7 +239,7 @@ async fn no_tenant_sees_what_anothers_run_left(w: World) {
     let claim = w.run(&host).await;
     let run = claim.run;
     record(&w, claim, &decision("Refund")).await;
-    w.write(async |tx| junction_runs::begin(tx, claim, &step(0)).await).await;
+    w.write(async |tx| junction_runs::write(tx, claim, &[step(0)]).await).await;
     let line = NewLine { level: LogLevel::Error, category: "Pay", message: "m" };
     w.write(async |tx| logs::append(tx, run, &[line]).await).await;
 

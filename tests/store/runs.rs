@@ -67,7 +67,7 @@ async fn a_run_given_back_starts_anywhere_and_its_old_owner_writes_nothing(w: Wo
     let failure = Failure::transient("E", "e");
     let lost = [
         w.try_write(async |tx| release(tx, first).await).await,
-        w.try_write(async |tx| at_junction(tx, first, "Pay", true).await.map(|_| ())).await,
+        w.try_write(async |tx| at_junction(tx, first, "Pay").await.map(|_| ())).await,
         w.try_write(async |tx| set_decisions_recorded(tx, first).await).await,
         w.try_write(async |tx| abandon_replay(tx, first).await).await,
         w.try_write(async |tx| complete(tx, first, "{}").await).await,
@@ -134,10 +134,10 @@ async fn a_run_out_of_the_queue_has_its_entrys_input(w: World) {
 async fn a_cancellation_is_seen_at_the_next_boundary(w: World) {
     let host = w.host("one").await;
     let run = w.run(&host).await;
-    assert!(!w.write(async |tx| at_junction(tx, run, "Pay", false).await).await);
+    assert!(!w.write(async |tx| at_junction(tx, run, "Pay").await).await);
     w.write(async |tx| request_cancel(tx, w.tenant, run.run).await).await;
 
-    assert!(w.write(async |tx| at_junction(tx, run, "Ship", true).await).await);
+    assert!(w.write(async |tx| at_junction(tx, run, "Ship").await).await);
     let shown = w.read(async |tx| detail(tx, w.tenant, run.run).await).await;
     assert_eq!(shown.currently_running_junction.as_deref(), Some("Ship"));
     w.write(async |tx| cancel(tx, run).await).await;

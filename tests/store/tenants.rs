@@ -135,15 +135,8 @@ async fn things(w: &World) -> Things {
     let staged = w.enqueue(&new).await;
     let dead_letter =
         w.write(async |tx| dead_letters::add(tx, w.tenant, manifest, 4, "why").await).await;
-    let step = junction_runs::NewStep {
-        position: 0,
-        kind: trax::store::JunctionRunKind::Junction,
-        name: "Act",
-        node_id: None,
-        branch_path: None,
-        question_key: None,
-    };
-    w.write(async |tx| junction_runs::begin(tx, run.claim(), &step).await).await;
+    let step = super::records::step(0);
+    w.write(async |tx| junction_runs::write(tx, run.claim(), &[step]).await).await;
     let record = audit::NewRecord {
         tenant: w.tenant,
         who: "ci",
@@ -177,8 +170,9 @@ async fn components_of(w: &World) -> components::Version {
 }
 
 /// How nothing looks.
-const NOTHING: [&str; 7] = [
+const NOTHING: [&str; 8] = [
     "[]",
+    "{}",
     "0",
     "false",
     "None",
@@ -257,7 +251,6 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
     let before = everything(&w).await;
     assert!(before.len() > 8, "{before:?}");
     let mut covered = BTreeSet::new();
-    let hour = Duration::from_hours(1);
     for_a_stranger!(w, covered:
         components::activate(acme, it.version);
         components::roll_back(acme, "world");
@@ -311,10 +304,9 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         tokens::list(acme, None, 10);
         tokens::revoke(acme, "ci");
     );
-    let mut tx = w.db.begin().await.unwrap();
-    let settled = settle(&mut tx, acme, it.manifest, hour).await;
+    let hour = Duration::from_hours(1);
+    let settled = w.db.write(async |tx| settle(tx, acme, it.manifest, hour).await).await;
     assert!(settled.is_err(), "{settled:?}");
-    tx.commit().await.unwrap();
 
     assert_eq!(everything(&w).await, before);
     let missing: Vec<String> = taking_a_tenant("host/store")

@@ -205,7 +205,14 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
 
 /// A claim of a tenant's entries that start at once.
 pub(crate) fn request(tenant: TenantId, host: &Host, limit: usize) -> ClaimRequest<'_> {
-    ClaimRequest { tenant, host, limit, policy: DispatchPolicy::default(), starts: true }
+    ClaimRequest {
+        tenant,
+        host,
+        limit,
+        policy: DispatchPolicy::default(),
+        records_decisions: false,
+        starts: true,
+    }
 }
 
 /// A host that has not started.

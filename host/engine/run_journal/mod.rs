@@ -1,7 +1,7 @@
 //! The journal of a run in the store: what happens is durable when [`Journal::record`] returns.
 //!
-//! What is only for people, how a step ended and what a guest logged, waits for the next write: it must not cost a
-//! commit of its own.
+//! What is only for people, which steps there were and what a guest logged, waits for the next write: it must not cost
+//! a commit of its own. A junction that takes long is shown after a while.
 //!
 //! A database that is away is waited for. A write whose answer was lost is made again, and every one is made by a key,
 //! so that it is there once.
@@ -26,15 +26,18 @@ use crate::engine::run_journal::write::Written;
 use crate::guest::context::BoxFuture;
 use crate::guest::run_log::{self, RunLog};
 use crate::model::answer::Answer;
-use crate::model::failure::{Failure, FailureClass};
+use crate::model::failure::Failure;
 use crate::model::ids::{Claim, DecisionId, TenantId};
 use crate::model::value::Shown;
 use crate::store::decisions;
-use crate::store::junction_runs::{self, StepEnd};
+use crate::store::junction_runs;
 use crate::store::logs::{self, NewLine};
 use crate::store::{JunctionRunState, LogLevel, StoreError, Tx, runs};
 
+mod steps;
 mod write;
+
+use steps::{Steps, Taken};
 
 /// How many decisions are read at once.
 const PAGE: u32 = 500;
@@ -51,17 +54,19 @@ pub struct RunJournal {
     replay: Replay,
     /// Whether the run should have replayed and asks its deciders after all.
     is_abandoned: bool,
+    /// Whether the run's row says already that its decisions are recorded.
+    is_noted: bool,
     /// How many lines the log had when the run started or continued here.
     logged_before: i64,
     stalls: Stalls,
     state: Mutex<State>,
+    /// Held by whoever writes.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
-    next_position: i32,
-    open: Option<i32>,
-    ended: Vec<Ended>,
+    steps: Steps,
     logged: usize,
     /// By branch and question, the decision that a track would be taken by, with its tracks so far.
     decided: BTreeMap<(String, String), (DecisionId, Vec<String>)>,
@@ -72,18 +77,11 @@ struct State {
     is_unsure: bool,
 }
 
-/// How much was written with something else, to be noted once it is durable.
-#[derive(Debug, Clone, Copy)]
+/// What was written with something else, to be noted once it is durable.
+#[derive(Debug)]
 pub(in crate::engine) struct Flushed {
-    ended: usize,
+    taken: Taken,
     logged: usize,
-}
-
-/// A step that ended, to be written with what comes next.
-#[derive(Clone)]
-struct Ended {
-    position: i32,
-    failure: Option<(FailureClass, String)>,
 }
 
 impl RunJournal {
@@ -107,7 +105,7 @@ impl RunJournal {
             let mut tx = shared.db.read().await?;
             let steps = junction_runs::of_run(&mut tx, tenant, claim.run).await?;
             let ended = steps.iter().filter(|step| step.state != JunctionRunState::InProgress);
-            state.next_position = ended.map(|step| step.position + 1).max().unwrap_or(0);
+            state.steps = Steps::from(ended.map(|step| step.position + 1).max().unwrap_or(0));
             recorded = recorded_by(&mut tx, tenant, claim, &mut state).await?;
             logged_before = logs::count(&mut tx, claim.run).await?;
         }
@@ -121,16 +119,19 @@ impl RunJournal {
             recorded,
             replay: Replay::default(),
             is_abandoned: false,
+            is_noted: false,
             logged_before,
             stalls,
             state,
+            writing: tokio::sync::Mutex::default(),
         })
     }
 
-    /// The same, of a run that is given answers of earlier ones.
+    /// The same, of a run that is given answers of earlier ones, and whose row may say already that its decisions are
+    /// recorded.
     #[must_use]
-    pub fn replaying(self, loaded: Loaded) -> Self {
-        Self { replay: loaded.replay, is_abandoned: loaded.is_abandoned, ..self }
+    pub fn replaying(self, loaded: Loaded, is_noted: bool) -> Self {
+        Self { replay: loaded.replay, is_abandoned: loaded.is_abandoned, is_noted, ..self }
     }
 
     /// What of the run's output is told to whoever watches.
@@ -143,28 +144,20 @@ impl RunJournal {
         self.state().broken.take()
     }
 
-    /// Writes what waits for the next write. Called with whatever ends the run here.
+    /// Writes what waits for the next write. Called with whatever ends the run here, before the run is no longer its
+    /// claim's.
     ///
     /// # Errors
     /// When the store does not take it.
     pub(in crate::engine) async fn flush(&self, tx: &mut Tx<'_>) -> Result<Flushed, StoreError> {
-        let (ended, is_unsure, logged) = {
+        self.begin(tx).await?;
+        let (taken, is_unsure, logged) = {
             let state = self.state();
-            (state.ended.clone(), state.is_unsure, state.logged)
+            (state.steps.take(), state.is_unsure, state.logged)
         };
-        for step in &ended {
-            let failure = step.failure.as_ref();
-            let end = StepEnd {
-                state: match failure {
-                    Some(_) => JunctionRunState::Failed,
-                    None => JunctionRunState::Completed,
-                },
-                failure: failure.map(|(class, name)| (*class, name.as_str())),
-                answer: None,
-                confidence: None,
-                is_replayed: false,
-            };
-            junction_runs::end(tx, self.claim.run, step.position, &end).await?;
+        junction_runs::write(tx, self.claim, &taken.rows).await?;
+        for (decision, routes) in &taken.routes {
+            decisions::set_routes(tx, self.claim, *decision, routes).await?;
         }
         // Lines have no key by which one that is there already would be found; only this run writes to its log.
         let logged = if is_unsure {
@@ -186,14 +179,15 @@ impl RunJournal {
         if !new.is_empty() {
             logs::append(tx, self.claim.run, &new).await?;
         }
-        Ok(Flushed { ended: ended.len(), logged: lines.len() })
+        Ok(Flushed { taken, logged: lines.len() })
     }
 
     /// Notes that what [`Self::flush`] wrote is durable.
-    fn flushed(&self, flushed: Flushed) {
+    fn flushed(&self, flushed: &Flushed) {
         let mut state = self.state();
-        state.ended.drain(..flushed.ended);
+        state.steps.written(&flushed.taken);
         state.logged = flushed.logged;
+        state.is_begun = true;
         state.is_unsure = false;
     }
 
@@ -201,83 +195,56 @@ impl RunJournal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A position for the step that an event begins. It stays the event's own, however often it is written.
-    fn take_position(&self, event: &Event) -> i32 {
-        if !matches!(event, Event::JunctionStarted { .. } | Event::Routed { .. }) {
-            return 0;
-        }
-        let mut state = self.state();
-        state.next_position += 1;
-        state.next_position - 1
-    }
-
     /// Notes on the run itself, if nothing has been written of it yet, that its decisions are recorded, and whether it
     /// asks although it should have replayed.
     ///
     /// # Errors
     /// When the store does not take it.
-    pub(in crate::engine) async fn begin(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    async fn begin(&self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
         if self.state().is_begun {
             return Ok(());
         }
         if self.is_abandoned {
             runs::abandon_replay(tx, self.claim).await?;
         }
-        if self.shared.config.records_decisions {
+        if self.shared.config.records_decisions && !self.is_noted {
             runs::set_decisions_recorded(tx, self.claim).await?;
         }
         Ok(())
     }
 
-    fn end_step(&self, failure: Option<Failure>) {
-        let mut state = self.state();
-        if let Some(position) = state.open.take() {
-            let failure = failure.map(|failure| (failure.class, failure.name));
-            state.ended.push(Ended { position, failure });
-        }
-    }
-
-    async fn keep(&self, event: &Event, position: i32) -> Result<(), StoreError> {
+    async fn keep(&self, event: Option<&Event>) -> Result<(), StoreError> {
+        // Branches of a run record beside each other.
+        let _writing = self.writing.lock().await;
         let mut tx = self.shared.db.begin().await?;
         let flushed = self.flush(&mut tx).await?;
-        let written = self.write(&mut tx, event, position).await?;
+        let written = self.write(&mut tx, event, &flushed.taken).await?;
         tx.commit().await?;
-        self.flushed(flushed);
-        self.state().is_begun = true;
+        self.flushed(&flushed);
         self.note(event, written);
         Ok(())
     }
 
-    fn note(&self, event: &Event, written: Written) {
-        match (written, event) {
-            (Written::Opened(position), _) => self.state().open = Some(position),
-            (Written::Routed(key, routes), _) => {
-                if let Some((_, taken)) = self.state().decided.get_mut(&key) {
-                    *taken = routes;
-                }
+    fn note(&self, event: Option<&Event>, written: Written) {
+        if let (Written::Decided(id, answer), Some(Event::Decided(decided))) = (written, event) {
+            let question = decided.question.key.clone();
+            if let Some(id) = id.filter(|_| !decided.is_inside_junction) {
+                let of = (decided.branch.clone(), question.clone());
+                self.state().decided.insert(of, (id, Vec::new()));
             }
-            (Written::Decided(id, answer), Event::Decided(decided)) => {
-                let question = decided.question.key.clone();
-                if let Some(id) = id.filter(|_| !decided.is_inside_junction) {
-                    let of = (decided.branch.clone(), question.clone());
-                    self.state().decided.insert(of, (id, Vec::new()));
-                }
-                let decider = decided.decider.clone();
-                let run = self.claim.run;
-                self.shared.events.publish(EngineEvent::Decided { run, question, answer, decider });
-            }
-            (Written::Decided(..) | Written::Other, _) => {}
+            let decider = decided.decider.clone();
+            let run = self.claim.run;
+            self.shared.events.publish(EngineEvent::Decided { run, question, answer, decider });
         }
     }
 
-    /// Writes an event for as long as the store may come back and the claim may be held: what the run did is not done
-    /// again because a database was away.
-    async fn insist(&self, event: &Event) -> Result<(), StoreError> {
-        let position = self.take_position(event);
+    /// Writes an event, or what waits for one, for as long as the store may come back and the claim may be held: what the
+    /// run did is not done again because a database was away.
+    async fn insist(&self, event: Option<&Event>) -> Result<(), StoreError> {
         let mut pauses = Pauses::new();
         let mut stall = None;
         loop {
-            let error = match self.keep(event, position).await {
+            let error = match self.keep(event).await {
                 Err(error) if error.is_transient() => error,
                 other => return other,
             };
@@ -294,11 +261,17 @@ impl RunJournal {
 impl Journal for RunJournal {
     fn record(&self, event: Event) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            if let Event::JunctionEnded { failure, .. } = event {
-                self.end_step(failure);
-                return Ok(());
-            }
-            self.insist(&event).await.map_err(|error| {
+            self.note_step(&event);
+            let is_shown_at_once = self.shared.config.step_delay.is_zero();
+            let event = match event {
+                Event::JunctionEnded { .. } => return Ok(()),
+                Event::JunctionStarted { .. } | Event::Routed { .. } if !is_shown_at_once => {
+                    return Ok(());
+                }
+                Event::JunctionStarted { .. } | Event::Routed { .. } => None,
+                Event::Decided(_) | Event::Checkpoint { .. } => Some(event),
+            };
+            self.insist(event.as_ref()).await.map_err(|error| {
                 if matches!(error, StoreError::LostClaim(_)) {
                     // Whatever the run still does here is for nothing.
                     self.cancel.cancel();
@@ -325,6 +298,24 @@ impl Journal for RunJournal {
 
     fn stalled(&self) -> Duration {
         self.stalls.total()
+    }
+
+    fn overdue(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let delay = self.shared.config.step_delay;
+            if delay.is_zero() {
+                return std::future::pending().await;
+            }
+            Clock.sleep(delay).await;
+            // Should this be dropped while the store commits, nobody knows whether it has.
+            self.state().is_unsure = true;
+            if let Err(error) = self.insist(None).await {
+                if matches!(error, StoreError::LostClaim(_)) {
+                    self.cancel.cancel();
+                }
+                self.state().broken = Some(error);
+            }
+        })
     }
 }
 

@@ -1,68 +1,78 @@
 //! What each event writes, in a transaction that the journal commits. Writing the same event again changes nothing.
 
+use std::collections::BTreeMap;
+
 use crate::chain::decision::stored_answer;
 use crate::chain::next::Routed;
 use crate::engine::journal::{Decided, Event};
 use crate::engine::run_journal::RunJournal;
+use crate::engine::run_journal::steps::{Begun, Taken};
 use crate::model::ids::DecisionId;
 use crate::model::value::Value;
 use crate::store::checkpoints::{self, NewCheckpoint};
 use crate::store::decisions::{self, NewDecision};
-use crate::store::junction_runs::{self, NewStep, StepEnd};
-use crate::store::{JunctionRunKind, JunctionRunState, StoreError, Tx, runs};
+use crate::store::{StoreError, Tx, runs};
 
 /// What an event has written, to be noted once it is durable.
 pub(super) enum Written {
-    /// A step is in progress at this position.
-    Opened(i32),
     /// A decision, and its answer as it is shown.
     Decided(Option<DecisionId>, String),
-    /// The tracks taken since the decision about a question in a branch.
-    Routed((String, String), Vec<String>),
     /// Nothing that comes later depends on.
     Other,
 }
 
 impl RunJournal {
-    /// Writes an event; a step that begins is at this position.
+    /// Writes an event beside the steps that were taken in with it.
     pub(super) async fn write(
         &self,
         tx: &mut Tx<'_>,
-        event: &Event,
-        position: i32,
+        event: Option<&Event>,
+        taken: &Taken,
     ) -> Result<Written, StoreError> {
-        // What starts a junction notes by itself that decisions are recorded: most runs begin so.
-        let is_junction = matches!(event, Event::JunctionStarted { .. });
-        if !is_junction || self.is_abandoned {
-            self.begin(tx).await?;
+        if let Some(junction) = &taken.junction
+            && runs::at_junction(tx, self.claim, junction).await?
+        {
+            self.cancel.cancel();
         }
         match event {
-            Event::JunctionStarted { node, junction } => {
-                let is_recorded = self.shared.config.records_decisions;
-                if runs::at_junction(tx, self.claim, junction, is_recorded).await? {
-                    self.cancel.cancel();
-                }
-                let step = self.step(position, JunctionRunKind::Junction, junction, node);
-                junction_runs::begin(tx, self.claim, &step).await?;
-                Ok(Written::Opened(position))
+            Some(Event::Decided(decided)) => self.decided(tx, decided).await,
+            Some(Event::Checkpoint { node, state, tracks }) => {
+                self.checkpoint(tx, node, state, tracks).await?;
+                Ok(Written::Other)
             }
-            Event::Decided(decided) => self.decided(tx, decided).await,
+            _ => Ok(Written::Other),
+        }
+    }
+
+    /// Notes a step that begins or ends, or a track. What is noted is written with what comes next.
+    pub(super) fn note_step(&self, event: &Event) {
+        match event {
+            Event::JunctionStarted { node, junction } => {
+                let begun = Begun { name: junction, node, branch: self.branch(node) };
+                self.state().steps.begin(&begun);
+            }
+            Event::JunctionEnded { node, failure, .. } => {
+                let failure = failure.as_ref().map(|it| (it.class, it.name.clone()));
+                self.state().steps.end(node, failure);
+            }
             Event::Routed { node, question_key, track, fallback_reason } => {
                 let taken = serde_json::json!({
                     "track": track, "fallback_reason": fallback_reason,
                 });
-                let step = NewStep {
-                    question_key: Some(question_key),
-                    ..self.step(position, JunctionRunKind::Route, track, node)
-                };
-                self.routed(tx, question_key, taken.to_string(), &step).await
+                let begun = Begun { name: track, node, branch: self.branch(node) };
+                self.note_track(&begun, question_key, taken.to_string());
             }
-            Event::Checkpoint { node, state, tracks } => {
-                self.checkpoint(tx, node, state, tracks).await?;
-                Ok(Written::Other)
-            }
-            Event::JunctionEnded { .. } => Ok(Written::Other),
+            Event::Decided(_) | Event::Checkpoint { .. } => {}
         }
+    }
+
+    fn note_track(&self, begun: &Begun<'_>, key: &str, taken: String) {
+        let mut state = self.state();
+        let routes = routed_by(&mut state.decided, begun.branch, key).map(|(decision, routes)| {
+            routes.push(taken);
+            (*decision, format!("[{}]", routes.join(",")))
+        });
+        state.steps.route(begun, key, routes);
     }
 
     async fn decided(&self, tx: &mut Tx<'_>, decided: &Decided) -> Result<Written, StoreError> {
@@ -103,54 +113,6 @@ impl RunJournal {
         Ok(Written::Decided(Some(id), shown))
     }
 
-    async fn routed(
-        &self,
-        tx: &mut Tx<'_>,
-        key: &str,
-        taken: String,
-        step: &NewStep<'_>,
-    ) -> Result<Written, StoreError> {
-        let mut written = Written::Other;
-        if let Some((of, decision, mut routes)) = self.routed_by(step.branch_path, key) {
-            routes.push(taken);
-            let list = format!("[{}]", routes.join(","));
-            decisions::set_routes(tx, self.claim, decision, &list).await?;
-            written = Written::Routed(of, routes);
-        }
-        junction_runs::begin(tx, self.claim, step).await?;
-        let end = StepEnd {
-            state: JunctionRunState::Completed,
-            failure: None,
-            answer: None,
-            confidence: None,
-            is_replayed: false,
-        };
-        junction_runs::end(tx, self.claim.run, step.position, &end).await?;
-        Ok(written)
-    }
-
-    /// The decision by which a track is taken, with its tracks so far: the latest one in the branch, or else the latest
-    /// before the fork.
-    fn routed_by(
-        &self,
-        branch: Option<&str>,
-        key: &str,
-    ) -> Option<((String, String), DecisionId, Vec<String>)> {
-        let state = self.state();
-        let mut branch = branch.unwrap_or_default();
-        loop {
-            let of = (branch.to_owned(), key.to_owned());
-            if let Some((decision, routes)) = state.decided.get(&of) {
-                return Some((of, *decision, routes.clone()));
-            }
-            if branch.is_empty() {
-                return None;
-            }
-            // A branch is named after the branch that forks it and the parallel block.
-            branch = branch.rsplit_once('/').map_or("", |(outer, _)| outer);
-        }
-    }
-
     async fn checkpoint(
         &self,
         tx: &mut Tx<'_>,
@@ -180,18 +142,28 @@ impl RunJournal {
         checkpoints::record(tx, self.claim, &new).await
     }
 
-    fn step<'a>(
-        &'a self,
-        position: i32,
-        kind: JunctionRunKind,
-        name: &'a str,
-        node: &'a str,
-    ) -> NewStep<'a> {
-        let branch_path = self.branch(node);
-        NewStep { position, kind, name, node_id: Some(node), branch_path, question_key: None }
-    }
-
     fn branch(&self, id: &str) -> Option<&str> {
         self.chain.nodes().iter().find(|node| node.id == id)?.branch.as_deref()
+    }
+}
+
+/// The decision by which a track is taken, with its tracks so far: the latest one in the branch, or else the latest
+/// before the fork.
+fn routed_by<'a>(
+    decided: &'a mut BTreeMap<(String, String), (DecisionId, Vec<String>)>,
+    branch: Option<&str>,
+    key: &str,
+) -> Option<&'a mut (DecisionId, Vec<String>)> {
+    let mut branch = branch.unwrap_or_default();
+    loop {
+        let of = (branch.to_owned(), key.to_owned());
+        if decided.contains_key(&of) {
+            return decided.get_mut(&of);
+        }
+        if branch.is_empty() {
+            return None;
+        }
+        // A branch is named after the branch that forks it and the parallel block.
+        branch = branch.rsplit_once('/').map_or("", |(outer, _)| outer);
     }
 }
