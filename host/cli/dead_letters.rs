@@ -82,6 +82,9 @@ struct Chosen {
 struct Requeue {
     #[command(flatten)]
     chosen: Chosen,
+    /// Let the runs ask their deciders rather than replay what the failed runs decided
+    #[arg(long)]
+    ask_afresh: bool,
     /// Only say what it would come to
     #[arg(long)]
     dry_run: bool,
@@ -203,8 +206,12 @@ impl Requeue {
             return output.dry(&counted);
         }
         let done = match which {
-            Which::Ids(ids) if ids.len() == 1 => dead_letters::requeue(&db, tenant, ids[0]).await?,
-            Which::Ids(ids) => dead_letters::requeue_batch(&db, tenant, &ids).await?,
+            Which::Ids(ids) if ids.len() == 1 => {
+                dead_letters::requeue(&db, tenant, ids[0], self.ask_afresh).await?
+            }
+            Which::Ids(ids) => {
+                dead_letters::requeue_batch(&db, tenant, &ids, self.ask_afresh).await?
+            }
             Which::Scope(scope) => {
                 let awaiting = dead_letters::count(&db, tenant, scope).await?.count.unwrap_or(0);
                 let bar = output.bar(awaiting.unsigned_abs());
@@ -212,7 +219,8 @@ impl Requeue {
                     bar.set_position(resolved.unsigned_abs());
                     ControlFlow::Continue(())
                 };
-                let done = dead_letters::requeue_all(&db, tenant, scope, progress).await;
+                let done =
+                    dead_letters::requeue_all(&db, tenant, scope, self.ask_afresh, progress).await;
                 bar.finish_and_clear();
                 done?
             }

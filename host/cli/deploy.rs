@@ -148,7 +148,8 @@ impl Checkout {
     /// Options that are stated and that `trax deploy` does not store, with the file that states them.
     fn host_options(&self) -> impl Iterator<Item = (String, Vec<&'static str>)> {
         let stated = |file: &ManifestFile| {
-            let options = file.scheduler.host_options();
+            let mut options = file.scheduler.host_options();
+            options.extend(file.decisions.host_options());
             (!options.is_empty()).then(|| (file.path.display().to_string(), options))
         };
         self.manifests.iter().filter_map(stated)

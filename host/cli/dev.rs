@@ -18,10 +18,16 @@ use crate::cli::news::News;
 use crate::cli::output::{FAINT, Output, styled};
 use crate::cli::redeploy::{Change, Redeploy};
 use crate::cli::{Global, exit, input, load};
+use crate::decide::state_hash::{KEY_BYTES_MIN, StateHasher};
 use crate::engine::config::EngineConfig;
 use crate::engine::supervisor::Engine;
-use crate::operations::manifest_file::Scheduler;
+use crate::operations::manifest_file::ManifestFile;
+use crate::operations::recording;
+use crate::store::Db;
 use crate::store::manifests::Setting;
+
+/// Where the key is that states are hashed under, in base64.
+const STATE_HASH_KEY: &str = "TRAX_DECISIONS__STATE_HASH_KEY";
 
 /// Deploy and run everything in a folder, and print what happens until Ctrl-C
 #[derive(Debug, Args)]
@@ -68,9 +74,10 @@ impl Dev {
         output.flush()?;
         let mut config = EngineConfig::of_this_machine()?;
         for file in &checkout.manifests {
-            set(&mut config, &file.scheduler);
+            set(&mut config, file);
         }
         config.answers = answers;
+        ready(&mut config, &db).await?;
         let engine = Engine::start(config, db.clone(), Arc::clone(&guests));
         let redeploy = Redeploy { guests, db: db.clone(), tenant, owner: self.owner(), checkout };
         let (sender, changes) = mpsc::channel(1);
@@ -132,11 +139,36 @@ pub(super) fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
     Ok(receiver)
 }
 
-/// Options that the folder's manifests state.
-pub(super) fn set(config: &mut EngineConfig, stated: &Scheduler) {
+/// Gives a host its key, and refuses one that would run what it must not.
+///
+/// # Errors
+/// [`CliError::Operation`] when it does not record decisions and there are trains that ask.
+pub(super) async fn ready(config: &mut EngineConfig, db: &Db) -> Result<(), CliError> {
+    if let Some(key) = std::env::var_os(STATE_HASH_KEY) {
+        let key = key.to_str().and_then(|key| StateHasher::of_base64(key).ok());
+        if key.is_none() {
+            tracing::error!(
+                "{STATE_HASH_KEY} is no base64 of at least {KEY_BYTES_MIN} bytes: no state is hashed, and no decision \
+                 replayed"
+            );
+        }
+        config.hasher = key.unwrap_or_else(StateHasher::unresolved);
+    }
+    if config.records_decisions { Ok(()) } else { Ok(recording::refuse_without(db).await?) }
+}
+
+/// Options that a file states for the host.
+pub(super) fn set(config: &mut EngineConfig, file: &ManifestFile) {
     fn take<T: Copy>(stated: Option<T>, into: &mut T) {
         *into = stated.unwrap_or(*into);
     }
+    take(file.decisions.recording, &mut config.records_decisions);
+    match file.decisions.replay_answers_for {
+        Setting::Keep => {}
+        Setting::Clear => config.replay_answers_for = None,
+        Setting::Set(most) => config.replay_answers_for = Some(most),
+    }
+    let stated = &file.scheduler;
     take(stated.manifest_manager_polling_interval, &mut config.manifest_manager_interval);
     take(stated.job_dispatcher_polling_interval, &mut config.job_dispatcher_interval);
     take(stated.default_max_retries, &mut config.default_max_retries);

@@ -45,6 +45,10 @@ enum Action {
     Enable(Several),
     /// Keep manifests from running on their schedule; their queued entries wait, unless somebody asked for them
     Disable(Several),
+    /// Let retries of manifests replay what the failed run decided
+    Replay(Several),
+    /// Let retries of manifests ask their deciders afresh, also those that are queued
+    AskAfresh(Several),
     /// Ask that the active runs of a manifest end as cancelled
     Cancel(One),
 }
@@ -81,6 +85,9 @@ struct Pull {
         help = "Let it wait this long, such as 5m"
     )]
     delay: Duration,
+    /// Let the run ask its deciders rather than replay what a failed run decided
+    #[arg(long)]
+    ask_afresh: bool,
     #[command(flatten)]
     database: Database,
 }
@@ -120,6 +127,8 @@ impl Manifests {
             Some(Action::Next(next)) => next.run(output).await,
             Some(Action::Enable(several)) => several.switch(true, output).await,
             Some(Action::Disable(several)) => several.switch(false, output).await,
+            Some(Action::Replay(several)) => several.replay(true, output).await,
+            Some(Action::AskAfresh(several)) => several.replay(false, output).await,
             Some(Action::Cancel(one)) => one.cancel(output).await,
         }
     }
@@ -227,6 +236,9 @@ impl One {
         if found.has_awaiting_dead_letter {
             line("dead letter", &"awaits somebody; see `trax dead-letters`")?;
         }
+        if !manifest.replay_decisions_on_retry {
+            line("retries", &"ask their deciders afresh")?;
+        }
         line("priority", &manifest.priority)?;
         match &found.input {
             Some(Shown::Plain(text)) => line("input", &format_args!("\n{}", pretty(text)))?,
@@ -246,7 +258,7 @@ impl One {
 impl Pull {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, tenant) = self.database.open(Path::new("")).await?;
-        let trigger = Trigger { delay: self.delay, ..Trigger::default() };
+        let trigger = Trigger { delay: self.delay, asks_afresh: self.ask_afresh };
         let done = triggers::manifest(&db, tenant, &self.id, trigger).await?;
         output.outcome(&Outcome::done(done.message()).with_id(done.work_queue_id.0))
     }
@@ -257,6 +269,12 @@ impl Several {
         let (db, tenant) = self.database.open(Path::new("")).await?;
         let done = manifests::set_enabled(&db, tenant, &self.ids, is_enabled).await?;
         output.outcome(&done)
+    }
+
+    async fn replay(self, replays: bool, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let set = manifests::set_replay_decisions_on_retry;
+        output.outcome(&set(&db, tenant, &self.ids, replays).await?)
     }
 }
 

@@ -103,7 +103,7 @@ impl Redeploy {
         let stored = checkout.store(&self.db, self.tenant).await?;
         let options = |checkout: &Checkout| {
             let files = checkout.manifests.iter();
-            files.map(|file| file.scheduler.clone()).collect::<Vec<_>>()
+            files.map(|file| (file.scheduler.clone(), file.decisions.clone())).collect::<Vec<_>>()
         };
         let has_other_options = options(&checkout) != options(&self.checkout);
         self.checkout = checkout;

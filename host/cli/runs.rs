@@ -14,6 +14,7 @@ use crate::cli::trace::milliseconds;
 use crate::model::ids::RunId;
 use crate::model::timestamp::Timestamp;
 use crate::model::value::Shown;
+use crate::operations::requeue;
 use crate::operations::runs::{self, Detail, Filter, Listed};
 use crate::store::TrainState;
 use crate::store::decisions::Decision;
@@ -53,6 +54,8 @@ pub struct Runs {
 enum Action {
     /// Show all about a run
     Show(Show),
+    /// Run an execution's saved input again, from the top; it replays what that execution decided
+    Requeue(Requeue),
     /// Ask that runs end as cancelled
     Cancel(Cancel),
 }
@@ -63,6 +66,25 @@ struct Show {
     id: i64,
     #[command(flatten)]
     database: Database,
+}
+
+#[derive(Debug, Args)]
+struct Requeue {
+    /// The run's id
+    id: i64,
+    /// Let it ask its deciders rather than replay
+    #[arg(long)]
+    ask_afresh: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Requeue {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let done = requeue::execution(&db, tenant, RunId(self.id), self.ask_afresh).await?;
+        output.outcome(&done)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +124,7 @@ impl Runs {
     pub async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         match self.action {
             Some(Action::Show(show)) => return show.run(output).await,
+            Some(Action::Requeue(requeue)) => return requeue.run(output).await,
             Some(Action::Cancel(cancel)) => return cancel.run(output).await,
             None => {}
         }

@@ -13,7 +13,7 @@ use crate::api::auth::Anonymous;
 use crate::api::{Api, server};
 use crate::cli::database::Database;
 use crate::cli::deploy::Checkout;
-use crate::cli::dev::{interrupts, set};
+use crate::cli::dev::{interrupts, ready, set};
 use crate::cli::error::CliError;
 use crate::cli::output::{FAINT, Output, styled};
 use crate::cli::{Global, exit, load};
@@ -70,8 +70,9 @@ impl Serve {
         checkout.store(&db, tenant).await?;
         let mut config = EngineConfig::of_this_machine()?;
         for file in &checkout.manifests {
-            set(&mut config, &file.scheduler);
+            set(&mut config, file);
         }
+        ready(&mut config, &db).await?;
         let engine = Arc::new(Engine::start(config, db.clone(), guests));
         let stop = CancellationToken::new();
         let serving = tokio::spawn(server::serve(

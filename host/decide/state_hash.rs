@@ -58,6 +58,14 @@ impl StateHasher {
         Ok(Self { key: Some(key), is_unresolved: false })
     }
 
+    /// Hashes under a key in base64.
+    ///
+    /// # Errors
+    /// [`KeyTooShort`] when it is none, or has less than [`KEY_BYTES_MIN`] bytes.
+    pub fn of_base64(text: &str) -> Result<Self, KeyTooShort> {
+        Self::keyed(&base64(text.trim()).unwrap_or_default())
+    }
+
     /// Hashes nothing, so that nothing is replayed: there should be a key, and it cannot be had.
     pub fn unresolved() -> Self {
         Self { key: None, is_unresolved: true }
@@ -107,6 +115,22 @@ impl StateHasher {
         feed(&mut |bytes| Digest::update(&mut plain, bytes));
         format!("s1:{}", hex::encode(plain.finalize()))
     }
+}
+
+/// The bytes behind base64, with padding or without it.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0_u32, 0_u32);
+    for letter in text.trim_end_matches('=').bytes() {
+        let value = LETTERS.iter().position(|it| *it == letter)?;
+        bits = (bits << 6 | u32::try_from(value).ok()?) & 0xffff;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from(bits >> count & 0xff).ok()?);
+        }
+    }
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -174,6 +198,30 @@ mod tests {
         hashes.sort_unstable();
         hashes.dedup();
         assert_eq!(hashes.len(), 7);
+    }
+
+    /// Q26: a key is given in base64; what is none is no key.
+    #[test]
+    fn a_key_is_read_from_base64() {
+        let state = |hasher: StateHasher| hasher.hash(&ticket(), "shape");
+        let of = |text: &str| StateHasher::of_base64(text).map(state);
+        let expected = state(StateHasher::keyed(KEY).unwrap());
+        for text in [
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+            " MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n",
+        ] {
+            assert_eq!(of(text), Ok(expected.clone()), "{text}");
+        }
+        assert_eq!(base64("/+8="), Some(vec![0xff, 0xef]));
+        for text in [
+            "",
+            "MDEy",
+            "0123456789abcdef0123456789abcde!",
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZQ==",
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
     }
 
     /// Q25: a key has at least 32 bytes, and is never printed.

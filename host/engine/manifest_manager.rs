@@ -107,13 +107,15 @@ impl ManifestManager {
             }
             Next::Retry { delay } => {
                 let Some((last, _)) = latest else { return Ok(None) };
+                let taken = sources.take_over(manifest.id, false);
                 let last = runs::detail(tx, manifest.tenant_id, last).await?;
                 let new = NewEntry {
                     when: When::After(delay),
                     // A triggered run stood for no occurrence; its retry stands for the one that made it due.
                     scheduled_time: last.scheduled_time.or(occurrence),
                     occurrence_id: Some(&last.occurrence_id),
-                    replay_decisions_of: sources.replay(manifest.id),
+                    replay_decisions_of: taken.replay_decisions_of,
+                    resume_from: taken.resume_from,
                     ..self.entry(manifest)
                 };
                 let entry = enqueue(tx, &new).await?;

@@ -92,6 +92,7 @@ async fn read(
     run: &Run,
 ) -> Result<Result<Replay, String>, StoreError> {
     let known = decisions::line(tx, tenant, run.id).await?;
+    let known = known.into_iter().map(|link| (link.run, link)).collect();
     let start = Link {
         run: run.id,
         train: run.name.clone(),

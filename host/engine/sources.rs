@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::engine::error::causes;
 use crate::model::ids::{ManifestId, RunId};
-use crate::model::source::{Replay, Source};
+use crate::model::source::{Replay, Source, TakeOver};
 use crate::model::timestamp::Timestamp;
 use crate::store::{StoreError, Tx, sources};
 
@@ -52,23 +52,33 @@ impl Sources {
         Ok(sources)
     }
 
-    /// The run whose answers the next run of a manifest replays, if that is any; else the log says why not.
-    pub fn replay(&self, manifest: ManifestId) -> Option<RunId> {
-        let source = self.found.get(&manifest)?;
-        match source.replay(self.now, self.window) {
-            Replay::Of(run) => return Some(run),
-            Replay::OptedOut => {
-                tracing::debug!(%manifest, run = %source.run, "its retries ask their deciders afresh");
-            }
-            Replay::Afresh(reason) => {
-                let run = source.run;
-                tracing::info!(
-                    "the next run of manifest {manifest} asks its deciders afresh instead of replaying run {run}: \
-                     {reason}"
-                );
-            }
-            Replay::Nothing => {}
+    /// What the next run of a manifest takes over; the log says why it does not replay. One that asks afresh replays
+    /// nothing.
+    pub fn take_over(&self, manifest: ManifestId, asks_afresh: bool) -> TakeOver {
+        let mut taken = TakeOver::default();
+        if let Some(source) = self.found.get(&manifest).filter(|_| !asks_afresh) {
+            let replay = source.replay(self.now, self.window);
+            taken.replay_decisions_of = replayed(source, replay);
+            taken.is_spent = replay.is_spent();
         }
-        None
+        taken
+    }
+}
+
+fn replayed(source: &Source, replay: Replay) -> Option<RunId> {
+    let (manifest, run) = (source.manifest, source.run);
+    match replay {
+        Replay::Of(run) => Some(run),
+        Replay::OptedOut => {
+            tracing::debug!(%manifest, %run, "its retries ask their deciders afresh");
+            None
+        }
+        Replay::Afresh(reason) => {
+            tracing::info!(
+                "the next run of manifest {manifest} asks its deciders afresh instead of replaying run {run}: {reason}"
+            );
+            None
+        }
+        Replay::Nothing => None,
     }
 }

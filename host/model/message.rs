@@ -60,8 +60,21 @@ pub const DISPATCH_FAILED: &str =
 /// Why a dead letter cannot be resolved.
 pub const DEAD_LETTER_GONE: &str = "Dead letter not found or already resolved";
 
-/// That a dead letter was requeued.
-pub const DEAD_LETTER_REQUEUED: &str = "Dead letter requeued";
+/// That a dead letter was requeued, and whether its entry asks afresh although it would have replayed.
+pub fn dead_letter_requeued(ask_afresh: i64) -> String {
+    format!("Dead letter requeued{}", asked_afresh(ask_afresh))
+}
+
+/// How many requeued entries ask afresh although they would have replayed.
+fn asked_afresh(count: i64) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    format!(
+        " {count} ask their deciders afresh: the decisions they would have replayed are already replayed by another run \
+         or queued entry, and are replayed once."
+    )
+}
 
 /// That a dead letter was acknowledged.
 pub const DEAD_LETTER_ACKNOWLEDGED: &str = "Dead letter acknowledged";
@@ -83,13 +96,14 @@ pub fn dead_letter_left(entry: Option<i64>) -> String {
 }
 
 /// What requeueing many dead letters came to.
-pub fn dead_letters_requeued(resolved: i64, folded: i64, skipped: i64) -> String {
+pub fn dead_letters_requeued(resolved: i64, folded: i64, skipped: i64, ask_afresh: i64) -> String {
     let part = |count: i64, what: &str| {
         if count > 0 { format!("; {count} {what}") } else { String::new() }
     };
     let folded = part(folded, "folded into another dead letter's entry for the same manifest");
     let skipped = part(skipped, "skipped because their manifest already has a queued entry");
-    format!("{resolved} dead letter(s) requeued{folded}{skipped}.")
+    let afresh = asked_afresh(ask_afresh);
+    format!("{resolved} dead letter(s) requeued{folded}{skipped}.{afresh}")
 }
 
 /// What a job that requeues all dead letters says before its first page.
@@ -229,6 +243,59 @@ pub fn not_replayed(run: i64, problem: &str) -> String {
     format!("The decisions of execution {run} cannot be replayed: {problem}.")
 }
 
+/// That an execution was requeued, and whether it asks afresh although it would have replayed that execution.
+pub fn entry_requeued(id: i64, spent: Option<i64>) -> String {
+    let created = entry_created(id);
+    let Some(run) = spent else { return created };
+    format!(
+        "{created} It asks its deciders afresh: the decisions of execution {run} are already replayed by another run or \
+         queued entry, and are replayed once."
+    )
+}
+
+/// Why an execution is not requeued.
+pub fn run_not_found(id: i64) -> String {
+    format!("Execution {id} not found.")
+}
+
+/// Why an execution is not requeued whose train nobody has deployed.
+pub fn train_gone(id: i64, train: &str) -> String {
+    format!("Train {train} is no longer registered, so execution {id} cannot be re-queued.")
+}
+
+/// Why an execution is not requeued that a state machine started.
+pub fn run_of_machine(id: i64, machine: &str) -> String {
+    format!(
+        "Execution {id} was started by a step of the state machine '{machine}', and only that step receives its outcome, \
+         so it cannot be re-queued. The machine retries it by entering the step again."
+    )
+}
+
+/// Why an execution is not requeued whose input is not as it was.
+pub fn input_unsaved(id: i64, why: &str) -> String {
+    format!("Execution {id} {why}, so it cannot be re-queued.")
+}
+
+/// Why an execution is not requeued whose input is of another type than its train takes.
+pub fn input_of_other_type(id: i64, why: &str) -> String {
+    format!("Execution {id}'s saved input cannot be read back as the input it ran with: {why}")
+}
+
+/// Why an execution is not requeued whose input its train no longer takes.
+pub fn input_no_longer_reads(id: i64, input_type: &str, why: &str) -> String {
+    format!("The saved input of run {id} no longer reads as {input_type}: {why}")
+}
+
+/// What switching the replay of manifests on or off came to.
+pub fn manifests_replay(changed: i64, named: usize, replays: bool, cleared: u64) -> String {
+    let what = if replays { "replay decisions" } else { "ask afresh" };
+    let cleared = match cleared {
+        0 => String::new(),
+        count => format!(" {count} queued retry(s) no longer replay a failed run's decisions."),
+    };
+    format!("{changed} of {named} manifest(s) set to {what} on retry.{cleared}")
+}
+
 /// Why a note is not taken.
 pub fn note_too_long(length: usize) -> String {
     format!("The note is {length} characters; it may be at most 1000 characters.")
@@ -276,7 +343,49 @@ mod tests {
             ),
         ];
         for ((resolved, folded, skipped), expected) in cases {
-            assert_eq!(dead_letters_requeued(resolved, folded, skipped), expected);
+            assert_eq!(dead_letters_requeued(resolved, folded, skipped, 0), expected);
         }
+    }
+
+    /// R89: a requeue that lost its replay to another says so after what it always says.
+    #[test]
+    fn a_requeue_that_asks_afresh_says_so() {
+        assert_eq!(dead_letter_requeued(0), "Dead letter requeued");
+        assert_eq!(
+            dead_letter_requeued(1),
+            "Dead letter requeued 1 ask their deciders afresh: the decisions they would have replayed are already \
+             replayed by another run or queued entry, and are replayed once."
+        );
+        assert_eq!(
+            dead_letters_requeued(5, 1, 0, 2),
+            "5 dead letter(s) requeued; 1 folded into another dead letter's entry for the same manifest. 2 ask their \
+             deciders afresh: the decisions they would have replayed are already replayed by another run or queued \
+             entry, and are replayed once."
+        );
+    }
+
+    /// R84: a requeued execution names the one whose decisions are spoken for.
+    #[test]
+    fn a_requeued_execution_that_asks_afresh_says_so() {
+        assert_eq!(entry_requeued(7, None), "Work queue entry 7 created.");
+        assert_eq!(
+            entry_requeued(7, Some(42)),
+            "Work queue entry 7 created. It asks its deciders afresh: the decisions of execution 42 are already replayed \
+             by another run or queued entry, and are replayed once."
+        );
+    }
+
+    /// R76: opting out counts the queued retries that it reached.
+    #[test]
+    fn opting_out_counts_the_retries_that_it_reached() {
+        assert_eq!(
+            manifests_replay(1, 2, true, 0),
+            "1 of 2 manifest(s) set to replay decisions on retry."
+        );
+        assert_eq!(
+            manifests_replay(3, 3, false, 2),
+            "3 of 3 manifest(s) set to ask afresh on retry. 2 queued retry(s) no longer replay a failed run's \
+             decisions."
+        );
     }
 }

@@ -74,6 +74,17 @@ pub enum Replay {
     Nothing,
 }
 
+/// What the next run of a manifest takes over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TakeOver {
+    /// The run whose answers it replays.
+    pub replay_decisions_of: Option<RunId>,
+    /// The run that it resumes.
+    pub resume_from: Option<RunId>,
+    /// Whether it would have replayed answers that are replayed already.
+    pub is_spent: bool,
+}
+
 /// Whose checkpoint the next run resumes at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resume {
@@ -83,6 +94,13 @@ pub enum Resume {
     FromTheTop(&'static str),
     /// Nobody's: there is no failed run to retry, or none of its line stored a checkpoint.
     Nothing,
+}
+
+impl Replay {
+    /// Whether it is nobody's because another run or a queued entry has them.
+    pub fn is_spent(self) -> bool {
+        self == Self::Afresh(REPLAYED_ALREADY)
+    }
 }
 
 const OTHER_TRAIN: &str = "it is not a run of this manifest's train";

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
+use crate::engine::sources::Sources;
 use crate::model::ids::{DeadLetterId, EntryId, ManifestId, TenantId};
 use crate::model::message;
 use crate::operations::batch;
+use crate::operations::manifests::FAILURE_COUNT_WINDOW;
 use crate::operations::outcome::Outcome;
 use crate::store::dead_letters::{self, DeadLetter};
 use crate::store::queue::{self, Enqueued, NewEntry};
@@ -105,11 +107,17 @@ async fn names(
     Ok((manifest.external_id, manifest.name))
 }
 
-/// Queues a new run of a dead letter's manifest, at once, and resolves the dead letter as requeued in it.
+/// Queues a new run of a dead letter's manifest, at once, and resolves the dead letter as requeued in it. The run
+/// replays what the failed one decided, as a retry would, unless it is to ask afresh.
 ///
 /// # Errors
 /// Those of the store.
-pub async fn requeue(db: &Db, tenant: TenantId, id: DeadLetterId) -> Result<Outcome, StoreError> {
+pub async fn requeue(
+    db: &Db,
+    tenant: TenantId,
+    id: DeadLetterId,
+    asks_afresh: bool,
+) -> Result<Outcome, StoreError> {
     db.write(async |tx| {
         let Some(dead_letter) = awaiting(tx, tenant, id).await? else {
             return Ok(Outcome::refused(message::DEAD_LETTER_GONE));
@@ -118,10 +126,11 @@ pub async fn requeue(db: &Db, tenant: TenantId, id: DeadLetterId) -> Result<Outc
         if let Some(entry) = queue::queued_of(tx, manifest).await? {
             return Ok(Outcome::refused(message::dead_letter_left(Some(entry.0))));
         }
-        match enqueue(tx, tenant, &dead_letter).await? {
-            Some(entry) => {
+        match enqueue(tx, tenant, &dead_letter, asks_afresh).await? {
+            Some((entry, has_lost)) => {
                 dead_letters::resolve_as_retried(tx, tenant, id, entry).await?;
-                Ok(Outcome::done(message::DEAD_LETTER_REQUEUED).with_id(entry.0).with_count(1))
+                let text = message::dead_letter_requeued(i64::from(has_lost));
+                Ok(Outcome::done(text).with_id(entry.0).with_count(1))
             }
             None => Ok(Outcome::refused(message::dead_letter_left(None))),
         }
@@ -145,13 +154,17 @@ async fn awaiting(
     }
 }
 
-/// An entry for a dead letter, which repeats the occurrence that failed. `None`: another came first.
+/// An entry for a dead letter, which repeats the occurrence that failed, and whether it asks afresh because the
+/// decisions that it would replay are replayed already. `None`: another came first.
 async fn enqueue(
     tx: &mut Tx<'_>,
     tenant: TenantId,
     dead_letter: &DeadLetter,
-) -> Result<Option<EntryId>, StoreError> {
-    let manifest = manifests::detail(tx, tenant, dead_letter.manifest_id).await?;
+    asks_afresh: bool,
+) -> Result<Option<(EntryId, bool)>, StoreError> {
+    let manifest = manifests::locked(tx, tenant, dead_letter.manifest_id).await?;
+    let sources = Sources::look_up(tx, &[manifest.id], FAILURE_COUNT_WINDOW).await?;
+    let taken = sources.take_over(manifest.id, asks_afresh);
     let failed = match due::latest_finished(tx, manifest.id).await? {
         Some((run, crate::store::TrainState::Failed)) => Some(runs::detail(tx, tenant, run).await?),
         _ => None,
@@ -165,10 +178,14 @@ async fn enqueue(
         occurrence_id: failed.as_ref().map(|run| run.occurrence_id.as_str()),
         dead_letter: Some(dead_letter.id),
         is_explicit_trigger: true,
+        replay_decisions_of: taken.replay_decisions_of,
+        resume_from: taken.resume_from,
         ..NewEntry::new(tenant, &manifest.name)
     };
     match queue::enqueue(tx, &new).await? {
-        Enqueued::Created { entry, .. } => Ok(Some(entry)),
+        Enqueued::Created { entry, asks_afresh, .. } => {
+            Ok(Some((entry, asks_afresh || taken.is_spent)))
+        }
         Enqueued::ManifestQueued(_) | Enqueued::ExternalIdTaken(_) => Ok(None),
     }
 }
@@ -181,11 +198,12 @@ pub async fn requeue_batch(
     db: &Db,
     tenant: TenantId,
     ids: &[DeadLetterId],
+    asks_afresh: bool,
 ) -> Result<Outcome, StoreError> {
     if let Some(refusal) = batch::refusal(ids.len()) {
         return Ok(refusal);
     }
-    let done = requeue_page(db, tenant, Which::With(ids)).await?;
+    let done = requeue_page(db, tenant, Which::With(ids), asks_afresh).await?;
     Ok(requeued(done))
 }
 
@@ -208,6 +226,7 @@ pub async fn requeue_all(
     db: &Db,
     tenant: TenantId,
     scope: Scope,
+    asks_afresh: bool,
     mut progress: impl FnMut(i64) -> ControlFlow<()>,
 ) -> Result<Outcome, StoreError> {
     let mut total = Requeued::default();
@@ -216,7 +235,7 @@ pub async fn requeue_all(
         let page = page(db, tenant, scope, after).await?;
         let Some(last) = page.last() else { return Ok(requeued(total)) };
         after = *last;
-        add(&mut total, requeue_page(db, tenant, Which::Of(&page)).await?);
+        add(&mut total, requeue_page(db, tenant, Which::Of(&page), asks_afresh).await?);
         if progress(total.resolved).is_break() || matches!(scope, Scope::Manifest(_)) {
             return Ok(requeued(total));
         }
@@ -272,10 +291,15 @@ async fn page(
 }
 
 /// Requeues a page in one transaction, again if it met another that does the same.
-async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Requeued, StoreError> {
+async fn requeue_page(
+    db: &Db,
+    tenant: TenantId,
+    which: Which<'_>,
+    asks_afresh: bool,
+) -> Result<Requeued, StoreError> {
     let mut attempt = 1;
     loop {
-        match db.write(async |tx| resolve::requeue(tx, tenant, which).await).await {
+        match requeue_held(db, tenant, which, asks_afresh).await {
             Err(StoreError::Busy(place)) if attempt < ATTEMPTS_MAX => {
                 tracing::info!(%place, attempt, "a page of dead letters is requeued again");
                 attempt += 1;
@@ -285,14 +309,32 @@ async fn requeue_page(db: &Db, tenant: TenantId, which: Which<'_>) -> Result<Req
     }
 }
 
+async fn requeue_held(
+    db: &Db,
+    tenant: TenantId,
+    which: Which<'_>,
+    asks_afresh: bool,
+) -> Result<Requeued, StoreError> {
+    db.write(async |tx| {
+        let held = resolve::hold(tx, tenant, which).await?;
+        let sources = Sources::look_up(tx, &held, FAILURE_COUNT_WINDOW).await?;
+        let take_over = |manifest| (manifest, sources.take_over(manifest, asks_afresh));
+        let taken = held.into_iter().map(take_over).collect();
+        resolve::requeue(tx, tenant, which, &taken).await
+    })
+    .await
+}
+
 fn add(total: &mut Requeued, page: Requeued) {
     total.resolved += page.resolved;
     total.folded += page.folded;
     total.skipped += page.skipped;
+    total.ask_afresh += page.ask_afresh;
 }
 
 fn requeued(done: Requeued) -> Outcome {
-    let text = message::dead_letters_requeued(done.resolved, done.folded, done.skipped);
+    let Requeued { resolved, folded, skipped, ask_afresh } = done;
+    let text = message::dead_letters_requeued(resolved, folded, skipped, ask_afresh);
     Outcome::done(text).with_count(done.resolved)
 }
 

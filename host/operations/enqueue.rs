@@ -75,12 +75,16 @@ pub async fn enqueue(
 }
 
 /// An input as its train takes it, and the subject that it is about.
-struct Admitted {
-    input: String,
-    subject: Option<String>,
+pub(in crate::operations) struct Admitted {
+    pub(in crate::operations) input: String,
+    pub(in crate::operations) subject: Option<String>,
 }
 
-fn admit(train: &Train, text: &str) -> Result<Admitted, String> {
+/// Brings an input into the form that its train takes.
+///
+/// # Errors
+/// Why nothing is queued, for the operator.
+pub(in crate::operations) fn admit(train: &Train, text: &str) -> Result<Admitted, String> {
     let json = Json::parse(text).map_err(|error| message::invalid_input(&error.to_string()))?;
     let limit = Limits::default().input_bytes;
     let bytes = json.to_string().len();

@@ -1,5 +1,6 @@
 //! Manifests: reading them, switching them on and off, and cancelling what runs of them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::engine::due;
@@ -15,7 +16,7 @@ use crate::store::runs::{self, Run, RunFilter};
 use crate::store::{Db, StoreError, TrainState, Tx, groups, queue};
 
 /// How long a failure counts when a manifest does not say.
-const FAILURE_COUNT_WINDOW: Duration = Duration::from_hours(24);
+pub(in crate::operations) const FAILURE_COUNT_WINDOW: Duration = Duration::from_hours(24);
 
 /// How many runs are looked through for those of a manifest that are active.
 const ACTIVE_MAX: u32 = 1_000;
@@ -123,13 +124,10 @@ pub async fn set_enabled(
         return Ok(refusal);
     }
     db.write(async |tx| {
-        let mut found = std::collections::BTreeMap::new();
-        for id in external_ids {
-            match of_external_id(tx, tenant, id).await? {
-                Some(manifest) => found.insert(manifest.id, manifest),
-                None => return Ok(Outcome::missing(message::manifest_not_found(id)).with_count(0)),
-            };
-        }
+        let found = match named(tx, tenant, external_ids).await? {
+            Ok(found) => found,
+            Err(missing) => return Ok(missing),
+        };
         let named = found.len();
         let mut changed = 0;
         for manifest in found.into_values().filter(|found| found.is_enabled != is_enabled) {
@@ -153,6 +151,54 @@ async fn of_external_id(
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Sets whether retries of manifests replay what the failed run decided. Retries that are queued no longer do, when
+/// theirs no longer may. Manifests that are so already are not counted; if one does not exist, nothing is done.
+///
+/// # Errors
+/// Those of the store.
+pub async fn set_replay_decisions_on_retry(
+    db: &Db,
+    tenant: TenantId,
+    external_ids: &[String],
+    replays: bool,
+) -> Result<Outcome, OperationError> {
+    if let Some(refusal) = batch::refusal(external_ids.len()) {
+        return Ok(refusal);
+    }
+    db.write(async |tx| {
+        let found = match named(tx, tenant, external_ids).await? {
+            Ok(found) => found,
+            Err(missing) => return Ok(missing),
+        };
+        let (named, mut changed, mut cleared) = (found.len(), 0, 0);
+        for manifest in found.into_values() {
+            changed += i64::from(manifest.replay_decisions_on_retry != replays);
+            let id = manifest.id;
+            cleared += manifests::set_replay_decisions_on_retry(tx, tenant, id, replays).await?;
+        }
+        let text = message::manifests_replay(changed, named, replays, cleared);
+        Ok(Outcome::done(text).with_count(changed))
+    })
+    .await
+}
+
+/// The manifests with these ids, by their numbers; what is told when one does not exist.
+async fn named(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    external_ids: &[String],
+) -> Result<Result<BTreeMap<ManifestId, Manifest>, Outcome>, StoreError> {
+    let mut found = BTreeMap::new();
+    for id in external_ids {
+        let Some(manifest) = of_external_id(tx, tenant, id).await? else {
+            let missing = Outcome::missing(message::manifest_not_found(id));
+            return Ok(Err(missing.with_count(0)));
+        };
+        found.insert(manifest.id, manifest);
+    }
+    Ok(Ok(found))
 }
 
 /// Asks that the active runs of a manifest end as cancelled.

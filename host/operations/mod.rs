@@ -3,12 +3,13 @@
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
-//! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background. What came of an
-//!   action is an [`outcome`]; [`batch`] says how much at once.
+//! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background, and [`requeue`] one
+//!   execution. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
 //! - [`access`] says who may ask for what, and keeps a record of it; [`tokens`] say who asks.
-//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists.
+//! - [`triggers`] run manifests now; [`tenants`] says whom the store serves; [`trains`] lists;
+//!   [`recording`] says whether a host may run them.
 //!   [`mod@bench`] measures the queue.
 
 pub mod access;
@@ -28,6 +29,8 @@ pub mod next_runs;
 pub mod outcome;
 pub mod prune;
 pub mod queue;
+pub mod recording;
+pub mod requeue;
 pub mod requeue_jobs;
 pub mod runs;
 pub mod table;

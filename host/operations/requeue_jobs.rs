@@ -134,7 +134,7 @@ impl RequeueJobs {
             Ok(job) => job,
             Err(running) => return Ok(running),
         };
-        let fold = Fold { inner: Arc::clone(&self.0), tenant, job: job.id };
+        let fold = Fold { inner: Arc::clone(&self.0), tenant, job: job.id, ask_afresh };
         self.0.folds.spawn(fold.run());
         Ok(job)
     }
@@ -250,6 +250,7 @@ struct Fold {
     inner: Arc<Inner>,
     tenant: TenantId,
     job: Uuid,
+    ask_afresh: bool,
 }
 
 impl Fold {
@@ -264,7 +265,8 @@ impl Fold {
             is_stopped = stopping.is_cancelled();
             if is_stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let done = dead_letters::requeue_all(db, self.tenant, Scope::All, progress).await;
+        let done =
+            dead_letters::requeue_all(db, self.tenant, Scope::All, self.ask_afresh, progress).await;
         let (status, message) = match done {
             Ok(_) if is_stopped => (JobStatus::Canceled, message::REQUEUE_JOB_CANCELED.to_owned()),
             Ok(outcome) => (JobStatus::Succeeded, outcome.message),

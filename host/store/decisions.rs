@@ -1,7 +1,5 @@
 //! Recorded decisions: durable before the run acts on them.
 
-use std::collections::BTreeMap;
-
 use super::db::{Tx, execute, fenced, on};
 use super::error::StoreError;
 use super::types::row;
@@ -194,13 +192,9 @@ struct LineRow {
 
 row!(LineRow { run, train, replay_decisions_of, replay_abandoned, decisions_recorded });
 
-/// The runs behind a run that replay each other, as many as there are and as a replay goes back, by id. What is not
-/// there is missing; another tenant's run is not there.
-pub async fn line(
-    tx: &mut Tx<'_>,
-    tenant: TenantId,
-    run: RunId,
-) -> Result<BTreeMap<RunId, Link>, StoreError> {
+/// A run and the runs behind it that replay each other, as far as a replay goes back. What is not there is missing;
+/// another tenant's run is not there.
+pub async fn line(tx: &mut Tx<'_>, tenant: TenantId, run: RunId) -> Result<Vec<Link>, StoreError> {
     let sql = "WITH RECURSIVE line (run, train, replay_decisions_of, replay_abandoned,
             decisions_recorded, hops) AS (
         SELECT r.id, r.name, r.replay_decisions_of, r.replay_abandoned, r.decisions_recorded, 0
@@ -215,7 +209,7 @@ pub async fn line(
         on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(run).bind(hops).fetch_all(c))?;
     let link = |row: LineRow| {
         let LineRow { run, train, replay_decisions_of, replay_abandoned, decisions_recorded } = row;
-        (run, Link { run, train, replay_decisions_of, replay_abandoned, decisions_recorded })
+        Link { run, train, replay_decisions_of, replay_abandoned, decisions_recorded }
     };
     Ok(rows.into_iter().map(link).collect())
 }

@@ -1,12 +1,13 @@
 //! Resolving many dead letters at once, in statements over a page of them: what is requeued folds into one entry per
 //! manifest, and what is acknowledged frees its manifest.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::db::{Sql, Tx, execute, on};
 use super::error::StoreError;
 use super::types::row;
-use crate::model::ids::{DeadLetterId, EntryId, ManifestId, TenantId};
+use crate::model::ids::{DeadLetterId, EntryId, ManifestId, RunId, TenantId};
+use crate::model::source::TakeOver;
 
 /// Which of a tenant's awaiting dead letters a statement is about.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +45,11 @@ pub struct Requeued {
     pub folded: i64,
     /// How many stay, because their manifest has a queued entry.
     pub skipped: i64,
+    /// How many entries ask afresh because the decisions that they would replay are replayed already.
+    pub ask_afresh: i64,
 }
 
-row!(Requeued { resolved, folded, skipped });
+row!(Requeued { resolved, folded, skipped, ask_afresh });
 
 /// A text for either way to say which dead letters, `d`: `$1` is the tenant, and `$2` the ids.
 #[derive(Clone, Copy)]
@@ -84,21 +87,38 @@ macro_rules! statement {
     };
 }
 
+/// What each manifest's entry takes over, as a table of the JSON that [`links`] gives.
+macro_rules! taken {
+    (sqlite) => {
+        "(SELECT JSON_EXTRACT(value, '$[0]') AS manifest, JSON_EXTRACT(value, '$[1]') AS replay,
+            JSON_EXTRACT(value, '$[2]') AS resume FROM JSON_EACH($4))"
+    };
+    (postgres) => {
+        "(SELECT CAST(value->>0 AS BIGINT) AS manifest, CAST(value->>1 AS BIGINT) AS replay,
+            CAST(value->>2 AS BIGINT) AS resume FROM JSON_ARRAY_ELEMENTS(CAST($4 AS JSON)))"
+    };
+}
+
 /// One entry for each manifest that has none queued, carried by the newest dead letter. It repeats the occurrence that
-/// failed.
+/// failed, and takes over from that run what no other queued entry takes over.
 macro_rules! enqueue {
     ($column:literal, $database:ident) => {
         concat!(
             "INSERT INTO work_queue
                 (tenant_id, external_id, train_name, input, input_type_name, manifest_id, priority,
                 group_priority, scheduled_time, occurrence_id, dead_letter_id, confirmed_at,
-                is_explicit_trigger, created_at)
+                is_explicit_trigger, created_at, replay_decisions_of, resume_from)
             SELECT m.tenant_id, ",
             random!($database),
             ", m.name, m.properties, m.property_type, m.id, m.priority, g.priority,
                 r.scheduled_time, COALESCE(r.occurrence_id, ",
             random!($database),
-            "), a.newest, $3, TRUE, $3
+            "), a.newest, $3, TRUE, $3,
+                CASE WHEN NOT EXISTS (SELECT 1 FROM work_queue q
+                    WHERE q.replay_decisions_of = t.replay AND q.status = 'queued')
+                    THEN t.replay END,
+                CASE WHEN NOT EXISTS (SELECT 1 FROM work_queue q
+                    WHERE q.resume_from = t.resume AND q.status = 'queued') THEN t.resume END
             FROM (SELECT d.manifest_id, MAX(d.id) AS newest FROM dead_letter d
                 WHERE d.tenant_id = $1 AND d.status = 'awaiting_intervention' AND ",
             $column,
@@ -107,6 +127,9 @@ macro_rules! enqueue {
             " GROUP BY d.manifest_id) a
                 JOIN manifest m ON m.id = a.manifest_id
                 JOIN manifest_group g ON g.id = m.manifest_group_id
+                LEFT JOIN ",
+            taken!($database),
+            " t ON t.manifest = m.id
                 LEFT JOIN metadata r ON r.train_state = 'failed' AND r.id =
                     (SELECT l.id FROM metadata l WHERE l.manifest_id = m.id
                         AND l.train_state IN ('completed', 'failed', 'cancelled')
@@ -116,14 +139,20 @@ macro_rules! enqueue {
                 WHERE w.manifest_id = a.manifest_id AND w.status = 'queued')
             -- In one order everywhere, so that two of these never wait for each other.
             ORDER BY a.manifest_id
-            ON CONFLICT DO NOTHING RETURNING id"
+            ON CONFLICT DO NOTHING RETURNING id, manifest_id, replay_decisions_of"
         )
     };
 }
 const ENQUEUE: Statement = statement!(enqueue);
 
-/// Holds the manifests, as everybody does who queues an entry. Only Postgres needs that: SQLite has one writer.
+/// The manifests, held as everybody does who queues an entry. Only Postgres needs that: SQLite has one writer.
 macro_rules! hold {
+    (@lock sqlite) => {
+        ""
+    };
+    (@lock postgres) => {
+        " FOR NO KEY UPDATE"
+    };
     ($column:literal, $database:ident) => {
         concat!(
             "SELECT m.id FROM manifest m WHERE m.id IN (SELECT d.manifest_id FROM dead_letter d
@@ -131,7 +160,8 @@ macro_rules! hold {
             $column,
             " IN ",
             ids!($database),
-            ") ORDER BY m.id FOR NO KEY UPDATE"
+            ") ORDER BY m.id",
+            hold!(@lock $database)
         )
     };
 }
@@ -164,7 +194,8 @@ macro_rules! preview {
         concat!(
             "SELECT COALESCE(SUM(CASE WHEN f.is_queued THEN 0 ELSE f.letters END), 0) AS resolved,
                 COALESCE(SUM(CASE WHEN f.is_queued THEN 0 ELSE f.letters - 1 END), 0) AS folded,
-                COALESCE(SUM(CASE WHEN f.is_queued THEN f.letters ELSE 0 END), 0) AS skipped
+                COALESCE(SUM(CASE WHEN f.is_queued THEN f.letters ELSE 0 END), 0) AS skipped,
+                COALESCE(SUM(0), 0) AS ask_afresh
             FROM (SELECT CAST(COUNT(*) AS INTEGER) AS letters,
                     EXISTS (SELECT 1 FROM work_queue w
                         WHERE w.manifest_id = d.manifest_id AND w.status = 'queued') AS is_queued
@@ -228,22 +259,49 @@ pub async fn count(tx: &mut Tx<'_>, tenant: TenantId, which: Which<'_>) -> Resul
     Ok(all.resolved + all.skipped)
 }
 
-/// Requeues dead letters: those of one manifest fold into one entry, which the newest of them carries, and those of a
-/// manifest that has a queued entry stay as they are. Others that come meanwhile stay too.
+/// The manifests of these dead letters, by id. Nobody else queues an entry of them before the transaction ends.
+pub async fn hold(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    which: Which<'_>,
+) -> Result<Vec<ManifestId>, StoreError> {
+    let (sql, ids) = (which.pick(tx, HOLD), which.ids());
+    on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).bind(&ids).fetch_all(c))
+}
+
+/// How often entries are inserted with links while others take the same ones: after that, without.
+const LINKED_TRIES: usize = 2;
+
+/// Requeues dead letters whose manifests are held: those of one manifest fold into one entry, which the newest of them
+/// carries and which takes over what is given for the manifest, and those of a manifest that has a queued entry stay as
+/// they are. Others that come meanwhile stay too. A link that another queued entry takes first is left out.
 pub async fn requeue(
     tx: &mut Tx<'_>,
     tenant: TenantId,
     which: Which<'_>,
+    taken: &BTreeMap<ManifestId, TakeOver>,
 ) -> Result<Requeued, StoreError> {
     let now = tx.now().await?;
     let ids = which.ids();
-    if tx.is_postgres() {
-        let sql = which.pick(tx, HOLD);
-        execute!(tx, sqlx::query(sql).bind(tenant).bind(&ids))?;
-    }
+    let links = links(taken);
     let sql = which.pick(tx, ENQUEUE);
-    let entries: Vec<EntryId> =
-        on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).bind(&ids).bind(now).fetch_all(c))?;
+    let mut entries: Vec<EntryId> = Vec::new();
+    let mut ask_afresh = 0;
+    // An insert that loses a link to another is no error, and inserts nothing: what is left is inserted in the next.
+    for links in std::iter::repeat_n(&*links, LINKED_TRIES).chain(["[]"]) {
+        let inserted: Vec<(EntryId, ManifestId, Option<RunId>)> = on!(tx, |c| sqlx::query_as(sql)
+            .bind(tenant)
+            .bind(&ids)
+            .bind(now)
+            .bind(links)
+            .fetch_all(c))?;
+        for (entry, manifest, replayed) in inserted {
+            entries.push(entry);
+            let asked = taken.get(&manifest).copied().unwrap_or_default();
+            let has_lost = asked.replay_decisions_of.is_some() && replayed.is_none();
+            ask_afresh += i64::from(has_lost || asked.is_spent);
+        }
+    }
     let mut resolved = 0;
     if let (Some(first), Some(last)) = (entries.iter().min(), entries.iter().max()) {
         let sql = which.pick(tx, FOLD);
@@ -256,7 +314,20 @@ pub async fn requeue(
     let left = preview(tx, tenant, which).await?;
     let resolved = i64::try_from(resolved).unwrap_or(i64::MAX);
     let entries = i64::try_from(entries.len()).unwrap_or(i64::MAX);
-    Ok(Requeued { resolved, folded: resolved.saturating_sub(entries), skipped: left.skipped })
+    let folded = resolved.saturating_sub(entries);
+    Ok(Requeued { resolved, folded, skipped: left.skipped, ask_afresh })
+}
+
+/// What entries take over, as JSON: per manifest its id, the run it replays and the run it resumes.
+fn links(taken: &BTreeMap<ManifestId, TakeOver>) -> String {
+    let id = |run: Option<RunId>| run.map_or_else(|| "null".to_owned(), |run| run.to_string());
+    let links: Vec<String> = taken
+        .iter()
+        .map(|(manifest, it)| {
+            format!("[{manifest},{},{}]", id(it.replay_decisions_of), id(it.resume_from))
+        })
+        .collect();
+    format!("[{}]", links.join(","))
 }
 
 /// Acknowledges dead letters, and says how many that were. Their manifests are due again as soon as the rules say.

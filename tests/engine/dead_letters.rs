@@ -77,7 +77,7 @@ async fn a_dead_letter_blocks_its_manifest_until_it_is_resolved(w: Arc<World>) {
     let (db, tenant) = (&w.store.db, w.store.tenant);
     let done = acknowledge(db, tenant, DeadLetterId(1), Some("seen")).await.unwrap();
     assert_eq!((done.is_done, done.message.as_str()), (true, "Dead letter acknowledged"));
-    let again = requeue(db, tenant, DeadLetterId(1)).await.unwrap();
+    let again = requeue(db, tenant, DeadLetterId(1), false).await.unwrap();
     assert_eq!(again.message, "Dead letter not found or already resolved");
     assert!(!again.is_done);
 
@@ -99,7 +99,7 @@ async fn a_requeue_runs_the_manifest_at_once(w: Arc<World>) {
     w.store.sql(disable).await.unwrap();
     w.set_input("nightly", WORKS).await;
 
-    let done = requeue(db, tenant, DeadLetterId(1)).await.unwrap();
+    let done = requeue(db, tenant, DeadLetterId(1), false).await.unwrap();
 
     let entry = w.entry_of(manifest).await;
     assert_eq!((done.is_done, done.message.as_str()), (true, "Dead letter requeued"));
@@ -125,8 +125,8 @@ async fn a_queued_entry_is_in_the_way_of_a_requeue(w: Arc<World>) {
     w.trigger(manifest).await;
     let entry = w.entry_of(manifest).await;
 
-    let left = requeue(&w.store.db, w.store.tenant, ids[0]).await.unwrap();
-    let gone = requeue(&w.store.db, w.store.tenant, DeadLetterId(99)).await.unwrap();
+    let left = requeue(&w.store.db, w.store.tenant, ids[0], false).await.unwrap();
+    let gone = requeue(&w.store.db, w.store.tenant, DeadLetterId(99), false).await.unwrap();
 
     let expected = format!("The manifest already has a queued entry (WorkQueue {entry}); {LEFT}");
     assert_eq!((left.is_done, left.message), (false, expected));
@@ -143,7 +143,7 @@ async fn a_batch_folds_by_manifest(w: Arc<World>) {
     w.trigger(busy).await;
     let twice = [of_a[0], of_a[1], of_a[1], of_b[0], of_busy[0], DeadLetterId(99)];
 
-    let done = requeue_batch(&w.store.db, w.store.tenant, &twice).await.unwrap();
+    let done = requeue_batch(&w.store.db, w.store.tenant, &twice, false).await.unwrap();
 
     assert_eq!(done.count, Some(3));
     assert_eq!(
@@ -185,7 +185,7 @@ async fn a_batch_has_from_one_to_a_thousand_ids(w: Arc<World>) {
         (&many, "At most 1000 ids can be given at once; 1001 were."),
     ] {
         for refused in [
-            requeue_batch(db, tenant, given).await.unwrap(),
+            requeue_batch(db, tenant, given, false).await.unwrap(),
             acknowledge_batch(db, tenant, given, None).await.unwrap(),
         ] {
             assert_eq!((refused.is_done, refused.count), (false, Some(0)));
@@ -211,7 +211,7 @@ async fn requeueing_all_goes_by_pages_of_manifests(w: Arc<World>) {
     assert_eq!(preview.message, expected);
     assert_eq!(w.entries().await.len(), 1, "a preview changes nothing");
     let mut told = Vec::new();
-    let done = requeue_all(db, tenant, Scope::All, |resolved| {
+    let done = requeue_all(db, tenant, Scope::All, false, |resolved| {
         told.push(resolved);
         ControlFlow::Continue(())
     })
@@ -222,14 +222,16 @@ async fn requeueing_all_goes_by_pages_of_manifests(w: Arc<World>) {
     // The manifest that was skipped is one of the first page.
     assert_eq!(told, [1_998, 2_002]);
     assert_eq!(w.entries().await.len(), 1_002);
-    let again = requeue_all(db, tenant, Scope::All, |_| ControlFlow::Continue(())).await.unwrap();
+    let again =
+        requeue_all(db, tenant, Scope::All, false, |_| ControlFlow::Continue(())).await.unwrap();
     assert_eq!(
         again.message,
         "0 dead letter(s) requeued; 2 skipped because their manifest already has a queued entry."
     );
-    let of_one = requeue_all(db, tenant, Scope::Manifest(busy), |_| ControlFlow::Continue(()))
-        .await
-        .unwrap();
+    let of_one =
+        requeue_all(db, tenant, Scope::Manifest(busy), false, |_| ControlFlow::Continue(()))
+            .await
+            .unwrap();
     assert_eq!(of_one.message, again.message);
     let rest = acknowledge_all(db, tenant, Scope::All, None).await.unwrap();
     assert_eq!(rest.message, "2 dead letter(s) acknowledged");
@@ -270,8 +272,8 @@ async fn two_that_requeue_all_at_once_share_the_work(w: Arc<World>) {
     let (db, tenant) = (w.store.db.clone(), w.store.tenant);
 
     let (one, two) = tokio::join!(
-        requeue_all(&db, tenant, Scope::All, |_| ControlFlow::Continue(())),
-        requeue_all(&db, tenant, Scope::All, |_| ControlFlow::Continue(())),
+        requeue_all(&db, tenant, Scope::All, false, |_| ControlFlow::Continue(())),
+        requeue_all(&db, tenant, Scope::All, false, |_| ControlFlow::Continue(())),
     );
 
     let resolved = one.unwrap().count.unwrap() + two.unwrap().count.unwrap();

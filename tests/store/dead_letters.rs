@@ -1,5 +1,6 @@
 //! Dead letters: awaiting, acknowledged, or linked to exactly one entry.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use trax::model::ids::{DeadLetterId, ManifestId};
@@ -60,9 +61,10 @@ async fn dead_letters_of_a_manifest_fold_into_one_entry(w: World) {
     assert_eq!(first, [b]);
 
     let seen = w.read(async |tx| preview(tx, w.tenant, Which::Of(&page)).await).await;
-    let done = w.write(async |tx| requeue(tx, w.tenant, Which::Of(&page)).await).await;
+    let done =
+        w.write(async |tx| requeue(tx, w.tenant, Which::Of(&page), &BTreeMap::new()).await).await;
 
-    assert_eq!(done, Requeued { resolved: 2, folded: 1, skipped: 1 });
+    assert_eq!(done, Requeued { resolved: 2, folded: 1, skipped: 1, ask_afresh: 0 });
     assert_eq!(seen, done);
     let entry = w.read(async |tx| queued_of(tx, a).await).await.unwrap();
     let note = async |id| w.read(async |tx| detail(tx, w.tenant, id).await).await.resolution_note;

@@ -266,9 +266,10 @@ impl DeadLettersMutation {
         &self,
         context: &Context<'_>,
         id: i64,
+        #[graphql(default)] ask_afresh: bool,
     ) -> Result<DeadLetterResponse> {
         let (api, caller) = asked(context)?;
-        let work = dead_letters::requeue(api.db(), caller.tenant, DeadLetterId(id));
+        let work = dead_letters::requeue(api.db(), caller.tenant, DeadLetterId(id), ask_afresh);
         let done = asked_to(context, Action::RequeueDeadLetter, &id.to_string(), work).await?;
         let OperationResponse { success, id, message, .. } = response(done);
         Ok(DeadLetterResponse { success, work_queue_id: id, message })
@@ -294,10 +295,11 @@ impl DeadLettersMutation {
         &self,
         context: &Context<'_>,
         ids: Vec<i64>,
+        #[graphql(default)] ask_afresh: bool,
     ) -> Result<BatchResponse> {
         let (api, caller) = asked(context)?;
         let letters: Vec<DeadLetterId> = ids.iter().copied().map(DeadLetterId).collect();
-        let work = dead_letters::requeue_batch(api.db(), caller.tenant, &letters);
+        let work = dead_letters::requeue_batch(api.db(), caller.tenant, &letters, ask_afresh);
         let done = asked_to(context, Action::RequeueDeadLetters, &listed(&ids), work).await?;
         Ok(done.unwrap_or_else(Outcome::refused).into())
     }

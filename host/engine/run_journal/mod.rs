@@ -238,7 +238,8 @@ impl RunJournal {
         }
     }
 
-    /// Writes an event, or what waits for one, for as long as the store may come back and the claim may be held: what the
+    /// Writes an event, or what waits for one, for as long as the store may come back and the claim may be held:
+    /// what the
     /// run did is not done again because a database was away.
     async fn insist(&self, event: Option<&Event>) -> Result<(), StoreError> {
         let mut pauses = Pauses::new();

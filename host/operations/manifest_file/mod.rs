@@ -13,6 +13,7 @@
 //!
 //! What is not stated stays as it is stored. A file is read whole: either all of it is right, or every fault is named.
 
+mod decisions;
 mod input;
 mod schedule;
 mod scheduler;
@@ -30,6 +31,7 @@ use toml::de::{DeTable, DeValue};
 use crate::model::json::Json;
 use crate::model::name::is_label;
 use crate::operations::error::OperationError;
+pub use crate::operations::manifest_file::decisions::Decisions;
 use crate::operations::manifest_file::input::read_input;
 pub use crate::operations::manifest_file::schedule::{StatedSchedule, StatedTimer};
 pub use crate::operations::manifest_file::scheduler::Scheduler;
@@ -82,6 +84,8 @@ pub struct ManifestFile {
     pub text: String,
     /// Options of the scheduler.
     pub scheduler: Scheduler,
+    /// Options of decisions.
+    pub decisions: Decisions,
     /// Groups, in order.
     pub groups: Vec<StatedGroup>,
     /// Manifests, in order.
@@ -161,31 +165,49 @@ fn parse(path: &Path, text: String) -> Result<ManifestFile, OperationError> {
     let read = if errors.is_empty() {
         read_document(document.get_ref(), path, &mut faults)
     } else {
-        (Scheduler::default(), Vec::new(), Vec::new())
+        Document::default()
     };
     if let Some(found) = faults.into_text() {
         return Err(OperationError::Stated(found));
     }
-    let (scheduler, groups, manifests) = read;
+    let Document { scheduler, decisions, groups, manifests } = read;
     drop(document);
-    Ok(ManifestFile { owner: None, path: path.to_owned(), text, scheduler, groups, manifests })
+    let path = path.to_owned();
+    Ok(ManifestFile { owner: None, path, text, scheduler, decisions, groups, manifests })
 }
 
-fn read_document(
-    document: &DeTable<'_>,
-    path: &Path,
+/// What a text states.
+#[derive(Default)]
+struct Document {
+    scheduler: Scheduler,
+    decisions: Decisions,
+    groups: Vec<StatedGroup>,
+    manifests: Vec<StatedManifest>,
+}
+
+/// The table `[key]`, if there is one.
+fn table<'t>(
+    root: &Section<'t>,
+    key: &str,
     faults: &mut Faults<'_>,
-) -> (Scheduler, Vec<StatedGroup>, Vec<StatedManifest>) {
-    let keys = ["scheduler", "group", "manifest"];
-    let root = Section::new(document, 0..0, "the file", &keys, faults);
-    let scheduler = match root.value("scheduler").map(|value| (value.span(), value.get_ref())) {
-        None => Scheduler::default(),
-        Some((place, DeValue::Table(table))) => Scheduler::read(table, place, faults),
-        Some(_) => {
-            root.fault("scheduler", "is no table; write `[scheduler]`", faults);
-            Scheduler::default()
-        }
+) -> Option<(Place, &'t DeTable<'t>)> {
+    let value = root.value(key)?;
+    let DeValue::Table(table) = value.get_ref() else {
+        root.fault(key, format!("is no table; write `[{key}]`"), faults);
+        return None;
     };
+    Some((value.span(), table))
+}
+
+fn read_document(document: &DeTable<'_>, path: &Path, faults: &mut Faults<'_>) -> Document {
+    let keys = ["scheduler", "decisions", "group", "manifest"];
+    let root = Section::new(document, 0..0, "the file", &keys, faults);
+    let scheduler = table(&root, "scheduler", faults)
+        .map(|(place, table)| Scheduler::read(table, place, faults))
+        .unwrap_or_default();
+    let decisions = table(&root, "decisions", faults)
+        .map(|(place, table)| Decisions::read(table, place, faults))
+        .unwrap_or_default();
     let mut groups = Vec::new();
     let mut names = HashMap::new();
     for (place, table) in tables(&root, "group", faults) {
@@ -204,7 +226,7 @@ fn read_document(
         }
         manifests.push(manifest);
     }
-    (scheduler, groups, manifests)
+    Document { scheduler, decisions, groups, manifests }
 }
 
 /// The tables of a list `[[key]]`, with their places.

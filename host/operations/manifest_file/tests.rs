@@ -25,6 +25,10 @@ fn a_file_states_what_it_says_and_nothing_else() {
         max_queued_jobs_per_cycle = "none"
         max_dispatch_attempts = 0
 
+        [decisions]
+        recording = false
+        replay_answers_for = "1s"
+
         [[group]]
         name = "nightly"
         max_active_jobs = "none"
@@ -63,6 +67,9 @@ fn a_file_states_what_it_says_and_nothing_else() {
     assert_eq!(file.scheduler.exclude_from_max_active_jobs, Some(vec!["hello".to_owned()]));
     assert_eq!(file.scheduler.max_queued_jobs_per_cycle, Setting::Clear);
     assert_eq!(file.scheduler.max_dispatch_attempts, Some(0));
+    assert_eq!(file.decisions.recording, Some(false));
+    assert_eq!(file.decisions.replay_answers_for, Setting::Set(Duration::from_secs(1)));
+    assert_eq!(file.decisions.host_options(), ["recording", "replay_answers_for"]);
     assert_eq!(file.groups[0].max_active_jobs, Setting::Clear);
     assert_eq!((file.groups[0].priority, file.groups[0].is_enabled), (None, Some(false)));
     let [full, bare] = &file.manifests[..] else { panic!("{:?}", file.manifests) };
@@ -275,4 +282,20 @@ fn an_input_file_is_found_beside_the_manifest_file() {
         fault.contains("in.json is not JSON: the text ends in the middle of a value"),
         "{fault}"
     );
+}
+
+/// D14: how long answers are replayed is at least a second, or `max`.
+#[test]
+fn how_long_answers_are_replayed_has_a_least() {
+    let read = |text: &str| {
+        let text = format!("[decisions]\nreplay_answers_for = \"{text}\"\n");
+        parse(Path::new("m.toml"), text).map(|file| file.decisions.replay_answers_for)
+    };
+    assert_eq!(read("max").unwrap(), Setting::Clear);
+    assert_eq!(read("24h").unwrap(), Setting::Set(Duration::from_hours(24)));
+    for wrong in ["0s", "999ms", "none", "forever"] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(parse(Path::new("m.toml"), String::new()).unwrap().decisions, Decisions::default());
+    assert!(parse(Path::new("m.toml"), "decisions = 1".to_owned()).is_err());
 }
