@@ -16,7 +16,7 @@ use crate::model::ids::{Claim, EntryId, ManifestId, TenantId};
 use crate::store::dispatch::{self, DispatchFailed, DispatchFailure};
 use crate::store::parked::{self, Stop};
 use crate::store::runs::Standing;
-use crate::store::{ParkReason, StoreError, TrainState, Tx, runs};
+use crate::store::{ParkReason, StoreError, TrainState, Tx, endings, junction_runs, runs};
 
 /// The most ends in one transaction.
 const BATCH_MAX: usize = 64;
@@ -151,29 +151,87 @@ async fn insist(shared: &Shared, end: Finish) -> Written {
 
 async fn write(shared: &Shared, ends: &[Finish]) -> Result<Vec<Written>, StoreError> {
     let mut tx = shared.db.begin().await?;
+    let together = together(&mut tx, shared, ends).await?;
     let mut results = Vec::with_capacity(ends.len());
-    for end in ends {
-        let mut part = tx.savepoint().await?;
-        match one(&mut part, shared, end).await {
-            Ok(is_told) => {
-                part.commit().await?;
-                results.push(Ok(is_told));
-            }
-            Err(EngineError::Store(StoreError::LostClaim(run))) => {
-                part.rollback().await?;
-                let standing = runs::standing(&mut tx, run).await?;
-                let is_written = standing.is_some_and(|standing| has_left(end, standing));
-                let lost = Err(StoreError::LostClaim(run).into());
-                results.push(if is_written { Ok(true) } else { lost });
-            }
-            Err(error) => {
-                part.rollback().await?;
-                results.push(Err(error));
-            }
-        }
+    for (index, end) in ends.iter().enumerate() {
+        let is_written = together.contains(&index);
+        results.push(if is_written { Ok(true) } else { by_itself(&mut tx, shared, end).await? });
     }
     tx.commit().await?;
     Ok(results)
+}
+
+/// Writes an end so that nothing else is undone if that fails.
+async fn by_itself(tx: &mut Tx<'_>, shared: &Shared, end: &Finish) -> Result<Written, StoreError> {
+    let mut part = tx.savepoint().await?;
+    match one(&mut part, shared, end).await {
+        Ok(is_told) => {
+            part.commit().await?;
+            Ok(Ok(is_told))
+        }
+        Err(EngineError::Store(StoreError::LostClaim(run))) => {
+            part.rollback().await?;
+            let standing = runs::standing(tx, run).await?;
+            let is_written = standing.is_some_and(|standing| has_left(end, standing));
+            Ok(if is_written { Ok(true) } else { Err(StoreError::LostClaim(run).into()) })
+        }
+        Err(error) => {
+            part.rollback().await?;
+            Ok(Err(error))
+        }
+    }
+}
+
+/// Writes the runs that completed and have nothing else to write than their steps, in as many statements as one of them
+/// takes, and says which they are. If one cannot be written so, none is.
+async fn together(
+    tx: &mut Tx<'_>,
+    shared: &Shared,
+    ends: &[Finish],
+) -> Result<Vec<usize>, StoreError> {
+    let (mut indexes, mut completed, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, end) in ends.iter().enumerate() {
+        let Outcome::Completed { output } = &end.outcome else { continue };
+        let Some(rows) = end.journal.as_ref().map_or(Some(Vec::new()), |it| it.only_steps()) else {
+            continue;
+        };
+        indexes.push(index);
+        completed.push((end.claim, output.as_str()));
+        steps.extend(rows.into_iter().map(|row| (end.claim, row)));
+    }
+    if indexes.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut part = tx.savepoint().await?;
+    let steps: Vec<_> = steps.iter().map(|(claim, row)| (*claim, row)).collect();
+    let is_written = async {
+        if !junction_runs::write_all(&mut part, &steps).await?
+            || !endings::complete_all(&mut part, &completed).await?
+        {
+            return Ok(false);
+        }
+        for index in &indexes {
+            let end = &ends[*index];
+            if let Some(manifest) = end.manifest {
+                let window = shared.config.failure_count_window;
+                due::succeed(&mut part, end.tenant, manifest, end.claim.run, window).await?;
+            }
+        }
+        Ok::<_, EngineError>(true)
+    };
+    match is_written.await {
+        Ok(true) => {
+            part.commit().await?;
+            return Ok(indexes);
+        }
+        Ok(false) => {}
+        Err(error) => {
+            let error = causes(&error);
+            tracing::debug!(error, "runs are not ended together");
+        }
+    }
+    part.rollback().await?;
+    Ok(Vec::new())
 }
 
 /// Whether the run stands as this end leaves it, under the end's own claim: then a commit whose answer was lost was

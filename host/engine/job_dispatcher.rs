@@ -107,7 +107,7 @@ impl JobDispatcher {
                 for unknown in claimed.unknown {
                     taken.events.extend(self.unknown(tx, tenant, unknown).await?);
                 }
-                let fresh = claimed.runs.into_iter().map(|run| Work::Fresh(tenant, run));
+                let fresh = claimed.runs.into_iter().map(|run| Work::Fresh(tenant, Box::new(run)));
                 taken.work.extend(fresh);
             }
         }

@@ -14,14 +14,18 @@ const KEPT_MAX: usize = 10_000;
 pub(in crate::engine) struct TenantNames(Mutex<HashMap<TenantId, Arc<str>>>);
 
 impl TenantNames {
+    /// The name of a tenant, if it was read.
+    pub(in crate::engine) fn known(&self, tenant: TenantId) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tenant).cloned()
+    }
+
     /// The name of a tenant.
     pub(in crate::engine) async fn name(
         &self,
         tx: &mut Tx<'_>,
         tenant: TenantId,
     ) -> Result<Arc<str>, StoreError> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tenant).cloned();
-        if let Some(name) = known {
+        if let Some(name) = self.known(tenant) {
             return Ok(name);
         }
         let name: Arc<str> = tenants::name_of(tx, tenant).await?.into();

@@ -10,9 +10,11 @@ use super::db::{Sql, Tx, execute, ids, of_ids, on};
 use super::dispatch::{self, Unknown};
 use super::error::StoreError;
 use super::hosts::Host;
+use super::runs::{Payload, Run};
 use super::subjects;
-use super::types::row;
+use super::types::{TrainState, row};
 use crate::model::dispatch::DispatchPolicy;
+use crate::model::failure::FailureClass;
 use crate::model::ids::{
     Claim, ClaimToken, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
@@ -64,6 +66,18 @@ pub struct ClaimedRun {
     pub resume_from: Option<RunId>,
     /// The node it resumes at.
     pub resume_at: Option<String>,
+    /// When it was claimed.
+    pub start_time: Timestamp,
+    /// The occurrence of the schedule it runs for.
+    pub scheduled_time: Option<Timestamp>,
+    /// Whom it is about.
+    pub subject_key: Option<String>,
+    /// The host that claimed it.
+    pub host_name: Option<String>,
+    /// Whether its row says that its decisions are recorded.
+    pub decisions_recorded: bool,
+    /// What started it, if that was a step of a state machine.
+    pub invoking_machine: Option<String>,
 }
 
 row!(ClaimedRun {
@@ -80,9 +94,57 @@ row!(ClaimedRun {
     replay_decisions_of,
     resume_from,
     resume_at,
+    start_time,
+    scheduled_time,
+    subject_key,
+    host_name,
+    decisions_recorded,
+    invoking_machine,
 });
 
 impl ClaimedRun {
+    /// The run's row, as the claim has made it and started it.
+    pub fn started(&self) -> Run {
+        Run {
+            id: self.run,
+            parent_id: None,
+            external_id: self.external_id.clone(),
+            name: self.train_name.clone(),
+            train_state: TrainState::InProgress,
+            failure_class: FailureClass::Unclassified,
+            failure_junction: None,
+            failure_exception: None,
+            failure_reason: None,
+            start_time: self.start_time,
+            end_time: None,
+            manifest_id: self.manifest_id,
+            scheduled_time: self.scheduled_time,
+            occurrence_id: self.occurrence_id.clone(),
+            component_version_id: self.component_version_id,
+            subject_key: self.subject_key.clone(),
+            cancel_requested: false,
+            currently_running_junction: None,
+            host_name: self.host_name.clone(),
+            parked_at: None,
+            decisions_recorded: self.decisions_recorded,
+            replay_decisions_of: self.replay_decisions_of,
+            replay_abandoned: false,
+            resume_from: self.resume_from,
+            resume_at: self.resume_at.clone(),
+            invoking_machine: self.invoking_machine.clone(),
+        }
+    }
+
+    /// What its entry gives it.
+    pub fn payload(&self) -> Payload {
+        Payload {
+            input: self.input.clone(),
+            input_type_name: self.input_type_name.clone(),
+            output: None,
+            stack_trace: None,
+        }
+    }
+
     /// The right to write to it.
     pub const fn claim(&self) -> Claim {
         Claim { run: self.run, token: self.claim_token }
@@ -349,7 +411,8 @@ async fn dispatch(
         "SELECT w.id AS entry, r.id AS run, r.claim_token, r.external_id, w.train_name, w.input,
             w.input_type_name,
             w.manifest_id, r.component_version_id, r.occurrence_id, r.replay_decisions_of,
-            r.resume_from, r.resume_at
+            r.resume_from, r.resume_at, r.start_time, r.scheduled_time, r.subject_key, r.host_name,
+            r.decisions_recorded, r.invoking_machine
         FROM work_queue w JOIN metadata r ON r.id = w.metadata_id WHERE w.id",
         ""
     ));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::db::{Sql, Tx, execute, held, on};
+use super::db::{Sql, Tx, execute, on};
 use super::error::StoreError;
 use super::runs::storable;
 use super::types::{JunctionRunKind, JunctionRunState, row};
@@ -84,10 +84,11 @@ macro_rules! writing {
                 s.value ->> 'branch', s.value ->> 'question', s.value ->> 'class',
                 s.value ->> 'exception', ",
             $instants,
-            " FROM metadata r CROSS JOIN ",
+            " FROM ",
             $rows,
-            " AS s WHERE r.id = $1 AND r.claim_token = $2 AND r.train_state = 'in_progress'
-                AND r.parked_at IS NULL",
+            " AS s JOIN metadata r ON r.id = CAST(s.value ->> 'run' AS BIGINT)
+            WHERE r.claim_token = CAST(s.value ->> 'token' AS BIGINT)
+                AND r.train_state = 'in_progress' AND r.parked_at IS NULL",
             $lock,
             " ON CONFLICT (metadata_id, position) DO UPDATE SET kind = excluded.kind,
                 name = excluded.name, state = excluded.state, started_at = excluded.started_at,
@@ -102,27 +103,34 @@ macro_rules! writing {
 /// count time. Postgres holds the run's row until the transaction ends, so that nobody claims the run in between.
 const WRITE: Sql = Sql {
     sqlite: writing!(
-        "$3 - CAST(s.value ->> 'started' AS INTEGER), $3 - CAST(s.value ->> 'ended' AS INTEGER)",
-        "json_each($4)",
+        "$1 - CAST(s.value ->> 'started' AS INTEGER), $1 - CAST(s.value ->> 'ended' AS INTEGER)",
+        "json_each($2)",
         ""
     ),
     postgres: writing!(
-        "$3 - CAST(s.value ->> 'started' AS BIGINT) * INTERVAL '1 microsecond',
-            $3 - CAST(s.value ->> 'ended' AS BIGINT) * INTERVAL '1 microsecond'",
-        "json_array_elements(CAST($4 AS JSON))",
+        "$1 - CAST(s.value ->> 'started' AS BIGINT) * INTERVAL '1 microsecond',
+            $1 - CAST(s.value ->> 'ended' AS BIGINT) * INTERVAL '1 microsecond'",
+        "json_array_elements(CAST($2 AS JSON))",
         " FOR SHARE OF r"
     ),
 };
 
 /// Writes how steps of a run stand, by their positions. A run that continues begins the one it stood at again.
 pub async fn write(tx: &mut Tx<'_>, claim: Claim, steps: &[StepRow]) -> Result<(), StoreError> {
+    let steps: Vec<_> = steps.iter().map(|step| (claim, step)).collect();
+    if write_all(tx, &steps).await? { Ok(()) } else { Err(StoreError::LostClaim(claim.run)) }
+}
+
+/// The same for several runs. False: a claim was lost, and what is written has to be undone.
+pub async fn write_all(tx: &mut Tx<'_>, steps: &[(Claim, &StepRow)]) -> Result<bool, StoreError> {
     if steps.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let now = tx.now().await?;
     let micros = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    let row = |step: &StepRow| {
+    let row = |(claim, step): &(Claim, &StepRow)| {
         serde_json::json!({
+            "run": claim.run.0, "token": claim.token.0,
             "position": step.position, "kind": step.kind.as_str(), "name": storable(&step.name),
             "state": step.state.as_str(), "node": step.node_id, "branch": step.branch_path,
             "question": step.question_key,
@@ -131,12 +139,10 @@ pub async fn write(tx: &mut Tx<'_>, claim: Claim, steps: &[StepRow]) -> Result<(
             "started": micros(step.started_before), "ended": step.ended_before.map(micros),
         })
     };
-    let steps: Vec<_> = steps.iter().map(row).collect();
-    let steps = serde_json::Value::Array(steps).to_string();
+    let rows = serde_json::Value::Array(steps.iter().map(row).collect()).to_string();
     let sql = tx.pick(WRITE);
-    let rows =
-        execute!(tx, sqlx::query(sql).bind(claim.run).bind(claim.token).bind(now).bind(&steps))?;
-    held(claim, rows)
+    let written = execute!(tx, sqlx::query(sql).bind(now).bind(&rows))?;
+    Ok(usize::try_from(written) == Ok(steps.len()))
 }
 
 /// The steps of a run, in order.

@@ -6,9 +6,9 @@
 //!
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`],
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
-//! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`] and [`parked`]; what a run leaves in [`decisions`],
-//! [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of them;
-//! the [`sources`] that retries take over from; [`tokens`] of the API and its [`audit`]; [`statistics`]; and
+//! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`], their [`endings`] and [`parked`]; what a run leaves
+//! in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of
+//! them; the [`sources`] that retries take over from; [`tokens`] of the API and its [`audit`]; [`statistics`]; and
 //! [`wakeups`], which only make things happen sooner.
 
 pub mod audit;
@@ -20,6 +20,7 @@ pub mod dead_letters;
 pub mod decisions;
 pub mod dispatch;
 pub mod due;
+pub mod endings;
 pub mod enqueue_many;
 pub mod groups;
 pub mod hosts;

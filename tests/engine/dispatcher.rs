@@ -157,7 +157,7 @@ async fn an_attempt_that_another_host_took_over_is_not_counted(w: Arc<World>) {
     // As if it had been continued elsewhere since.
     w.store.sql("UPDATE metadata SET claim_token = claim_token + 1").await.unwrap();
     let run = claimed.runs.into_iter().next().unwrap();
-    host.workers.take_up(trax::engine::worker::Work::Fresh(w.store.tenant, run));
+    host.workers.take_up(trax::engine::worker::Work::Fresh(w.store.tenant, Box::new(run)));
     host.workers.idle().await;
 
     assert_eq!(w.states().await, "in_progress");

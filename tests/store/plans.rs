@@ -86,7 +86,7 @@ const HOT: &[(&str, &str)] = &[
 ];
 
 /// Enough rows, most of them history, that the databases have reason to tell the indexes apart.
-pub(crate) const HISTORY: [&str; 3] = [
+pub(crate) const HISTORY: [&str; 4] = [
     "INSERT INTO metadata (tenant_id, external_id, name, train_state, start_time, end_time, manifest_id, occurrence_id,
             replay_decisions_of)
         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
@@ -107,6 +107,8 @@ pub(crate) const HISTORY: [&str; 3] = [
             CASE WHEN i % 20 = 0 THEN 'queued' ELSE 'dispatched' END,
             CASE WHEN i % 20 = 0 THEN NULL ELSE {now} END, CASE WHEN i % 40 = 0 THEN {now} END
         FROM n",
+    "INSERT INTO checkpoint (metadata_id, node_id, state_type, state, chain_hash, state_fingerprint)
+        SELECT id, 'Checkpoint<S>#0', 'S', '{}', 'c', 's' FROM metadata WHERE train_state = 'failed'",
 ];
 
 /// S1: the hot statements read the index that is meant for them, not the table.

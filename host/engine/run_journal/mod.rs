@@ -30,7 +30,7 @@ use crate::model::failure::Failure;
 use crate::model::ids::{Claim, DecisionId, TenantId};
 use crate::model::value::Shown;
 use crate::store::decisions;
-use crate::store::junction_runs;
+use crate::store::junction_runs::{self, StepRow};
 use crate::store::logs::{self, NewLine};
 use crate::store::{JunctionRunState, LogLevel, StoreError, Tx, runs};
 
@@ -182,6 +182,18 @@ impl RunJournal {
         Ok(Flushed { taken, logged: lines.len() })
     }
 
+    /// The steps that [`Self::flush`] would write, if it would write nothing else.
+    pub(in crate::engine) fn only_steps(&self) -> Option<Vec<StepRow>> {
+        let state = self.state();
+        let has_begun = state.is_begun
+            || (!self.is_abandoned && (self.is_noted || !self.shared.config.records_decisions));
+        if !has_begun || state.is_unsure || self.log.lines().len() > state.logged {
+            return None;
+        }
+        let taken = state.steps.take();
+        taken.routes.is_empty().then_some(taken.rows)
+    }
+
     /// Notes that what [`Self::flush`] wrote is durable.
     fn flushed(&self, flushed: &Flushed) {
         let mut state = self.state();
@@ -238,9 +250,8 @@ impl RunJournal {
         }
     }
 
-    /// Writes an event, or what waits for one, for as long as the store may come back and the claim may be held:
-    /// what the
-    /// run did is not done again because a database was away.
+    /// Writes an event, or what waits for one, for as long as the store may come back and the claim may be held: what
+    /// the run did is not done again because a database was away.
     async fn insist(&self, event: Option<&Event>) -> Result<(), StoreError> {
         let mut pauses = Pauses::new();
         let mut stall = None;
