@@ -64,6 +64,20 @@ fn hold(check: Check) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
+/// R37: which run is replayed comes out of the database; no face takes it from whoever asks.
+#[test]
+fn no_face_takes_the_run_to_replay() {
+    let takes = |source: &&Source| {
+        let is_face = source.path.starts_with("host/cli/")
+            || source.path.starts_with("host/api/") && source.path.ends_with("mutation.rs");
+        let is_field =
+            |line: &str| line.trim_start_matches("pub ").starts_with("replay_decisions_of:");
+        is_face && source.text.lines().map(str::trim).any(is_field)
+    };
+    let found: Vec<String> = sources().iter().filter(takes).map(|it| it.path.clone()).collect();
+    assert_eq!(found, [""; 0]);
+}
+
 /// Every text file of the project, apart from what `.gitignore` names at the root.
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(keyed, "k1:27da616ac962d92df5a0b936306ed7acc08f506147bf55cd3ce9c017383ea02d");
     }
 
-    /// Q25, Q30: the key, the type's name, its shape and the state's bytes each have a part in it.
+    /// Q25, Q27, Q30: the key, the type's name, its shape and the state's bytes each have a part in it.
     #[test]
     fn everything_about_the_state_has_a_part_in_it() {
         let plain = StateHasher::unkeyed();

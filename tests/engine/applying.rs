@@ -35,6 +35,28 @@ impl World {
     }
 }
 
+/// R72, R73: whether retries replay is written where it is stated, and else kept; a new manifest's do.
+async fn replay_on_retry_is_written_where_it_is_stated(w: Arc<World>) {
+    w.deploy("probe").await;
+    let stored = async || {
+        let sql =
+            "SELECT CASE WHEN replay_decisions_on_retry THEN 'on' ELSE 'off' END FROM manifest";
+        w.store.rows(sql).await.remove(0)
+    };
+    let plain = probe("a", "every = \"1m\"");
+    let on = probe("a", "every = \"1m\"\nreplay_decisions_on_retry = true");
+    let off = probe("a", "every = \"1m\"\nreplay_decisions_on_retry = false");
+    w.apply(&plain).await.unwrap();
+    assert_eq!(stored().await, "on");
+    w.store.sql("UPDATE manifest SET replay_decisions_on_retry = FALSE").await.unwrap();
+    for (file, expected) in
+        [(&plain, "off"), (&on, "on"), (&plain, "on"), (&off, "off"), (&plain, "off")]
+    {
+        w.apply(file).await.unwrap();
+        assert_eq!(stored().await, expected, "{file}");
+    }
+}
+
 /// A manifest of the train `probe` in words.
 fn probe(id: &str, more: &str) -> String {
     format!("[[manifest]]\nid = \"{id}\"\ntrain = \"probe\"\n{more}\n")
@@ -121,6 +143,7 @@ async fn the_next_occurrences_are_told(w: Arc<World>) {
 }
 
 engine_cases!(
+    replay_on_retry_is_written_where_it_is_stated,
     a_parent_is_stated_with_its_dependents_or_before,
     groups_that_wait_for_each_other_are_refused,
     a_delay_counts_from_the_last_statement,

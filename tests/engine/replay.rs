@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trax::decide::state_hash::StateHasher;
+use trax::engine::config::EngineConfig;
+use trax::engine::events::EngineEvent;
 use trax::model::ids::{ManifestId, RunId};
-use trax::store::queue::NewEntry;
+use trax::operations::recording;
+use trax::store::queue::{self, NewEntry};
 
 use crate::engine::world::{TestHost, World, queued};
 
@@ -59,7 +63,7 @@ async fn retry(w: &World, host: &mut TestHost) {
     host.pass().await;
 }
 
-/// R35, R36, D8: a retry takes the tracks that were chosen, asks nobody, and runs every junction again.
+/// R35, R36, E2: a retry takes the tracks that were chosen, asks nobody, and runs every junction again.
 async fn a_retry_replays_what_was_decided(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
     let mut other = w.answering("refusing", REFUSES).await;
@@ -162,7 +166,7 @@ async fn an_edited_manifest_asks_afresh(w: Arc<World>) {
     assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane answers"]);
 }
 
-/// R50, R51: a lookup that fails holds up no retry; it asks afresh.
+/// R50, R51, D20: a lookup that fails holds up no retry; it asks afresh.
 async fn a_lookup_that_fails_asks_afresh(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
     let mut host = w.answering("right", RIGHT).await;
@@ -203,7 +207,7 @@ async fn a_retry_whose_source_is_gone_asks_afresh(w: Arc<World>) {
 /// R62, R69: a retry on a host that does not record asks afresh, and says that it abandoned the replay.
 async fn a_retry_on_a_host_that_does_not_record_asks_afresh(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
-    let silent = |config: &mut trax::engine::config::EngineConfig| {
+    let silent = |config: &mut EngineConfig| {
         config.answers = Some(RIGHT.to_owned());
         config.records_decisions = false;
     };
@@ -259,7 +263,7 @@ async fn a_replay_that_never_started_is_spent(w: Arc<World>) {
     assert_eq!(w.decided().await, ["1 Lane answers", "3 Lane answers"]);
 }
 
-/// D18: a run that is no manifest's fails before its first junction when what it replays cannot be had.
+/// D11, D17, D18: a run that is no manifest's fails before its first junction when what it replays cannot be had.
 async fn a_run_by_hand_fails_when_its_source_is_gone(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
     let mut host = w.answering("right", RIGHT).await;
@@ -310,7 +314,7 @@ async fn a_run_by_hand_fails_on_a_host_that_does_not_record(w: Arc<World>) {
 /// R66, D14: an answer is replayed only while it is young enough.
 async fn an_old_answer_is_asked_afresh(w: Arc<World>) {
     w.failed_once(FAILS_ONCE, LEFT).await;
-    let short = |config: &mut trax::engine::config::EngineConfig| {
+    let short = |config: &mut EngineConfig| {
         config.answers = Some(RIGHT.to_owned());
         config.replay_answers_for = Some(Duration::from_mins(30));
     };
@@ -340,17 +344,168 @@ async fn an_answer_that_no_longer_holds_is_refused(w: Arc<World>) {
             r#"{"choice":"Right","confidence":0.8,"replay_refused":"the earlier answer was given about a different state"}"#
         ]
     );
+}
 
-    let new = NewEntry {
-        input: Some(FAILS_ONCE),
-        replay_decisions_of: Some(RunId(2)),
-        ..NewEntry::new(w.store.tenant, "probe-routes")
-    };
+/// Q23, Q32, Q33: an answer is looked up by its asking, and what was asked otherwise is recorded with that reason.
+async fn an_answer_to_another_question_is_refused(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
     w.store.sql("UPDATE decision SET fingerprint = 'other'").await.unwrap();
-    w.store.enqueue(&new).await;
-    host.pass().await;
-    let rows = w.store.rows("SELECT answer FROM decision WHERE metadata_id = 3").await;
-    assert!(rows[0].contains("was asked otherwise"), "{rows:?}");
+    let mut host = w.answering("right", RIGHT).await;
+
+    retry(&w, &mut host).await;
+
+    let recorded = "SELECT answer, occurrence IS NOT NULL, decider, kind, model FROM decision WHERE metadata_id = 2";
+    let recorded = recorded.replace("occurrence IS NOT NULL", "CAST(occurrence AS TEXT)");
+    let reason = "the earlier answer was given to a question that was asked otherwise";
+    let answer = format!(r#"{{"choice":"Right","confidence":0.8,"replay_refused":"{reason}"}}"#);
+    assert_eq!(w.store.rows(&recorded).await, [format!("{answer} 0 answers choice -")]);
+}
+
+/// Q24: an answer that the first run did not follow is replayed like any other, and takes the same track again.
+async fn an_answer_that_was_not_followed_is_not_followed_again(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, r#"{"Lane":{"choice":"Left","confidence":0.3}}"#).await;
+    let mut refusing = w.answering("refusing", REFUSES).await;
+
+    retry(&w, &mut refusing).await;
+
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane replayed"]);
+    let tracks = "SELECT name FROM junction_run WHERE kind = 'route' ORDER BY id";
+    assert_eq!(w.store.rows(tracks).await, ["Otherwise", "Otherwise"]);
+}
+
+/// D2, E6: a decision is kept before the run acts on it, so that a run whose host is killed then is replayed.
+async fn a_run_that_is_killed_after_its_decision_is_replayed(w: Arc<World>) {
+    w.deploy("probe").await;
+    let input = r#"{"acts":{"GoLeft":[{"only_up_to_attempt":1},"loop_until_cancelled"]}}"#;
+    let mut first = w.answering("first", LEFT).await;
+    w.manifest("nightly", "probe-routes", input, 3).await;
+    first.manage().await;
+    let mut events = first.shared.events.watch();
+    first.dispatch().await;
+    while !matches!(events.recv().await.unwrap(), EngineEvent::Decided { .. }) {}
+    assert_eq!(w.decided().await, ["1 Lane answers"]);
+    assert_eq!(w.states().await, "in_progress");
+    w.advance(31).await;
+
+    let mut second = w.answering("second", REFUSES).await;
+    assert_eq!(second.reap().await, 1);
+    first.shared.drain.cancel();
+    first.shared.halt.cancel();
+    first.workers.idle().await;
+    retry(&w, &mut second).await;
+
+    assert_eq!(w.replays().await, ["failed - -", "completed 1 -"]);
+    assert_eq!(w.decided().await, ["1 Lane answers", "2 Lane replayed"]);
+}
+
+/// E5, Q25, Q26: hashes match under the same key only, and the reason names the key where that is why.
+async fn a_state_is_hashed_under_the_hosts_key(w: Arc<World>) {
+    w.deploy("probe").await;
+    let host = async |name: &str, answers: &str, hasher: StateHasher| {
+        let set = |config: &mut EngineConfig| {
+            config.answers = Some(answers.to_owned());
+            config.hasher = hasher;
+        };
+        w.host_with(name, set).await
+    };
+    let key = |byte: u8| StateHasher::keyed(&[byte; 32]).unwrap();
+    let mut keyed = host("keyed", LEFT, key(1)).await;
+    w.manifest("nightly", "probe-routes", FAILS_ALWAYS, 9).await;
+    keyed.pass().await;
+    let hashes = w.store.rows("SELECT state_hash FROM decision").await;
+    assert!(hashes[0].starts_with("k1:") && hashes[0].len() == 67, "{hashes:?}");
+    let mut same = host("same", REFUSES, key(1)).await;
+    retry(&w, &mut same).await;
+    assert_eq!(w.decided().await[1..], ["2 Lane replayed"]);
+
+    let others = [
+        ("plain", StateHasher::unkeyed(), "this run hashes the state without one"),
+        ("other", key(2), "or the state hash key has changed since"),
+        ("unresolved", StateHasher::unresolved(), "the state hash key could not be resolved"),
+    ];
+    for (name, hasher, reason) in others {
+        retry(&w, &mut keyed).await;
+        let mut other = host(name, RIGHT, hasher).await;
+        retry(&w, &mut other).await;
+        let last = "SELECT answer, state_hash FROM decision ORDER BY id DESC LIMIT 1";
+        let rows = w.store.rows(last).await;
+        assert!(rows[0].contains(reason), "{name}: {rows:?}");
+        assert_eq!(rows[0].ends_with(" -"), name == "unresolved", "{rows:?}");
+    }
+}
+
+/// R43, R44, R45: each condition that does not hold links nothing, and then the deciders are asked.
+async fn each_condition_that_does_not_hold_asks_afresh(w: Arc<World>) {
+    let later = if w.store.db.is_postgres() {
+        "dispatched_at + INTERVAL '1 second'"
+    } else {
+        "dispatched_at + 1000000"
+    };
+    let fired = format!(
+        "INSERT INTO manifest (tenant_id, external_id, name, manifest_group_id, last_successful_run)
+            SELECT 1, 'parent', 'probe', m.manifest_group_id, {later} FROM manifest m, work_queue w
+            WHERE m.external_id = 'nightly' AND w.metadata_id = :run;
+         UPDATE manifest SET depends_on_manifest_id = (SELECT id FROM manifest WHERE external_id = 'parent')
+            WHERE external_id = 'nightly'"
+    );
+    let cases = [
+        &*fired,
+        "UPDATE metadata SET name = 'probe' WHERE id = :run",
+        "UPDATE metadata SET decisions_recorded = FALSE WHERE id = :run",
+        "UPDATE decision SET refused = 'unfit' WHERE metadata_id = :run",
+        "UPDATE work_queue SET manifest_id = NULL WHERE metadata_id = :run",
+        "UPDATE work_queue SET subject_key = 's' WHERE metadata_id = :run",
+        "UPDATE work_queue SET input = '{ }' WHERE metadata_id = :run",
+        "UPDATE work_queue SET input_type_name = 'Script' WHERE metadata_id = :run",
+    ];
+    w.failed_once(FAILS_ALWAYS, LEFT).await;
+    let mut host = w.answering("left", LEFT).await;
+    for change in cases {
+        let failed = w.last_run().await;
+        w.store.sql(&change.replace(":run", &failed.to_string())).await.unwrap();
+        retry(&w, &mut host).await;
+        let (replays, decided) = (w.replays().await, w.decided().await);
+        assert_eq!(replays.last().unwrap(), "failed - -", "{change}");
+        assert!(decided.last().unwrap().ends_with("Lane answers"), "{change}: {decided:?}");
+        w.store.sql("UPDATE manifest SET depends_on_manifest_id = NULL").await.unwrap();
+    }
+    assert!(w.decided().await.iter().all(|row| row.ends_with("answers")));
+    // With nothing changed the next one replays.
+    retry(&w, &mut host).await;
+    assert!(w.decided().await.last().unwrap().ends_with("replayed"));
+}
+
+/// M23: a retry's entry is the manifest's, with its priority, its delay and the run it replays.
+async fn a_retrys_entry_is_the_manifests(w: Arc<World>) {
+    w.failed_once(FAILS_ONCE, LEFT).await;
+    let set = "UPDATE manifest SET priority = 20, property_type = NULL";
+    w.store.sql(set).await.unwrap();
+    let mut host = w.answering("left", LEFT).await;
+    host.manage().await;
+    let entry = "SELECT train_name, input, input_type_name, CAST(priority AS TEXT), m.external_id,
+        CAST(replay_decisions_of AS TEXT), CAST(resume_from AS TEXT) FROM work_queue w
+        JOIN manifest m ON m.id = w.manifest_id WHERE status = 'queued'";
+    let entry = entry.replace("CAST(priority", "CAST(w.priority");
+    let rows = w.store.rows(&entry).await;
+    assert!(rows[0].starts_with(&format!("probe-routes {FAILS_ONCE} - 20 nightly 1 ")), "{rows:?}");
+    let id = w.store.rows("SELECT CAST(MAX(id) AS TEXT) FROM work_queue").await.remove(0);
+    let id = trax::model::ids::EntryId(id.parse().unwrap());
+    let entry = w.store.read(async |tx| queue::detail(tx, w.store.tenant, id).await).await;
+    assert_eq!(entry.scheduled_at, Some(crate::engine::world::at(300)));
+}
+
+/// D1: a host that does not record decisions refuses to start when there are trains that ask, and names them.
+async fn a_host_that_does_not_record_refuses_trains_that_ask(w: Arc<World>) {
+    w.store.sql("UPDATE train SET is_active = FALSE").await.unwrap();
+    w.deploy("hello").await;
+    recording::refuse_without(&w.store.db).await.unwrap();
+    w.deploy("support-triage").await;
+    let refused = recording::refuse_without(&w.store.db).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "this host does not record decisions, and these trains ask deciders: support-triage; say `recording = true` \
+         under [decisions]"
+    );
 }
 
 /// R67, D19: of two questions asked at once the one whose answer is refused is asked, and the other is replayed.
@@ -374,7 +529,7 @@ async fn answers_are_checked_one_by_one(w: Arc<World>) {
     assert_eq!(w.decided().await, asked);
 }
 
-/// D12, R35: what a junction asked while it ran is replayed by node, question and how many-th asking.
+/// D8, D12, R35: what a junction asked while it ran is replayed by node, question and how many-th asking.
 async fn askings_inside_a_junction_are_replayed(w: Arc<World>) {
     w.deploy("probe").await;
     let input = r#"{"acts":{"Act":[{"ask":{"keys":["Lane"],"text":"a"}},{"ask":{"keys":["Lane"],"text":"b"}},
@@ -411,7 +566,7 @@ async fn a_refused_answer_is_not_replayed(w: Arc<World>) {
     assert_eq!(w.replays().await, ["failed - -", "completed - -"]);
 }
 
-/// D3: a store that refuses the value fails the step for good; one that fails otherwise, for now.
+/// D3, Q31: a store that refuses the value fails the step for good; one that fails otherwise, for now.
 async fn a_decision_that_is_not_recorded_fails_its_run(w: Arc<World>) {
     w.deploy("probe").await;
     let mut host = w.answering("left", LEFT).await;
@@ -458,6 +613,13 @@ engine_cases!(
     a_run_by_hand_fails_on_a_host_that_does_not_record,
     an_old_answer_is_asked_afresh,
     an_answer_that_no_longer_holds_is_refused,
+    an_answer_to_another_question_is_refused,
+    an_answer_that_was_not_followed_is_not_followed_again,
+    a_run_that_is_killed_after_its_decision_is_replayed,
+    a_state_is_hashed_under_the_hosts_key,
+    each_condition_that_does_not_hold_asks_afresh,
+    a_retrys_entry_is_the_manifests,
+    a_host_that_does_not_record_refuses_trains_that_ask,
     answers_are_checked_one_by_one,
     askings_inside_a_junction_are_replayed,
     a_refused_answer_is_not_replayed,

@@ -37,7 +37,7 @@ impl World {
     }
 }
 
-/// R42, R88, R89: a retry from two hosts and requeues of the execution meet: one holds the link, all are queued.
+/// R42, R88, D26: a retry from two hosts and requeues of the execution meet: one holds the link, all are queued.
 async fn retries_and_requeues_of_an_execution_meet(w: Arc<World>) {
     w.deploy("probe").await;
     let (db, tenant) = (&w.store.db, w.store.tenant);

@@ -247,8 +247,8 @@ async fn dispatchers_that_pass_at_once_start_everything_once(w: Arc<World>) {
     assert_eq!(w.states().await, ["completed"; 40].join(" "));
 }
 
-/// M34, M36: a trigger that meets the claim of the queued entry changes nothing, and says what is replayed. On SQLite
-/// it comes before the claim or after, never into it: after it, it queues another run.
+/// M35, M36, R82: a trigger that meets the claim of the queued entry changes nothing, and says what is replayed. On
+/// SQLite it comes before the claim or after, never into it: after it, it queues another run.
 async fn a_trigger_that_meets_a_claim_changes_nothing(w: Arc<World>) {
     let manifest = w.manifest("nightly", "train", WORKS, 3).await;
     let (db, tenant) = (w.store.db.clone(), w.store.tenant);

@@ -33,6 +33,19 @@ async fn routes(answers: &str) -> TestEnd {
     TestRun::new("probe", "probe-routes", script).await.run().await
 }
 
+/// R68, R105: without a database nothing is retried or replayed: whoever runs it again asks again.
+#[tokio::test]
+async fn an_inline_run_asks_every_time() {
+    let failing = r#"{"acts":{"Act":[{"fail":{"name":"Lost"}}]}}"#;
+    for _ in 0..2 {
+        let end = TestRun::new("probe", "probe-routes", failing).await.run().await;
+        assert_eq!(end.failure().name, "Lost");
+        let asked =
+            path(&end).iter().filter(|line| line.starts_with("decided Lane by probe")).count();
+        assert_eq!(asked, 1, "{:?}", path(&end));
+    }
+}
+
 #[tokio::test]
 async fn support_triage_follows_its_rules_and_falls_back_to_a_person() {
     let ticket = std::fs::read_to_string("guests/examples/support-triage/ticket.json").unwrap();

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
+use trax::model::dispatch::DispatchPolicy;
 use trax::model::failure::{Failure, FailureClass};
 use trax::model::ids::{Claim, DecisionId};
 use trax::store::checkpoints::{self, NewCheckpoint};
+use trax::store::claim::{ClaimRequest, claim};
 use trax::store::decisions::{
     self, NewDecision, has_acted_on, is_replayed, set_routes, set_shadows,
 };
+use trax::store::dispatch::{DispatchFailure, dispatch_failed};
 use trax::store::junction_runs::{self, StepRow};
 use trax::store::logs::{self, NewLine};
 use trax::store::queue::NewEntry;
 use trax::store::runs::{abandon_replay, complete, fail, release};
 use trax::store::{JunctionRunKind, JunctionRunState, LogLevel, StoreError, tenants};
 
-use super::world::World;
+use super::world::{World, request};
 
 /// A decision that is acted on.
 pub(crate) fn decision(key: &str) -> NewDecision<'_> {
@@ -97,6 +100,47 @@ async fn answers_are_spoken_for_by_an_entry_or_a_run(w: World) {
     assert!(spoken_for().await);
     w.write(async |tx| abandon_replay(tx, replay).await).await;
     assert!(!spoken_for().await);
+}
+
+/// D9: attempts that share an external id record under a row each.
+async fn attempts_record_apart(w: World) {
+    let host = w.host("one").await;
+    w.entry(None).await;
+    let first = w.claim(&host, 1).await.remove(0);
+    record(&w, first.claim(), &decision("Refund")).await;
+    let failure = Failure::transient("Away", "e");
+    let policy = DispatchPolicy::default();
+    let failed =
+        DispatchFailure { entry: first.entry, claim: first.claim(), failure: &failure, policy };
+    w.write(async |tx| dispatch_failed(tx, &failed).await).await;
+    w.sql("UPDATE work_queue SET scheduled_at = NULL").await.unwrap();
+    let second = w.claim(&host, 1).await.remove(0);
+    assert_eq!(second.external_id, first.external_id);
+    record(&w, second.claim(), &decision("Refund")).await;
+
+    let rows = w.rows("SELECT CAST(metadata_id AS TEXT) FROM decision ORDER BY id").await;
+    assert_eq!(rows, [first.run.to_string(), second.run.to_string()]);
+}
+
+/// D28: an entry that fails before it starts keeps its link only while it may be followed.
+async fn a_run_that_never_started_has_no_link_that_was_dropped(w: World) {
+    let host = w.host("one").await;
+    let source = w.run(&host).await;
+    w.write(async |tx| fail(tx, source, None, &Failure::transient("E", "e")).await).await;
+    let policy = DispatchPolicy { unknown_attempts_max: 1, ..DispatchPolicy::default() };
+    for _ in 0..2 {
+        let new = NewEntry {
+            replay_decisions_of: Some(source.run),
+            ..NewEntry::new(w.tenant, "nowhere")
+        };
+        w.enqueue(&new).await;
+        let request = ClaimRequest { policy, ..request(w.tenant, &host, 1) };
+        let claimed = w.write(async |tx| claim(tx, &request).await).await;
+        assert_eq!(claimed.unknown.len(), 1);
+    }
+    let links = "SELECT train_state, CAST(replay_decisions_of AS TEXT) FROM metadata
+        WHERE name = 'nowhere' ORDER BY id";
+    assert_eq!(w.rows(links).await, ["failed 1", "failed -"]);
 }
 
 /// K6: one checkpoint per node, written again by a run that continues there, and gone when the run completes.
@@ -254,6 +298,8 @@ on_both!(
     decisions_are_kept_in_order_one_for_each_asking,
     a_refused_answer_is_kept_and_not_replayed,
     answers_are_spoken_for_by_an_entry_or_a_run,
+    attempts_record_apart,
+    a_run_that_never_started_has_no_link_that_was_dropped,
     checkpoints_are_one_per_node_until_the_run_completes,
     whoever_lost_the_claim_records_nothing,
     steps_tell_what_the_run_did,

@@ -48,7 +48,7 @@ impl World {
     }
 }
 
-/// D22, D23: every fact is read from what is stored, and each that is otherwise has its reason.
+/// D22, D23, D25: every fact is read from what is stored, letter by letter, and each that is otherwise has its reason.
 async fn each_fact_is_read(w: World) {
     let now = w.advance(Duration::ZERO).await;
     let host = w.host("one").await;
