@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::decide::replay;
 use crate::decide::state_hash::StateHasher;
+use crate::engine::chains::Chains;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
 use crate::engine::seal::MemoryKey;
@@ -163,6 +164,8 @@ pub struct Shared {
     pub halt: CancellationToken,
     /// Set when nothing waits for the store any more: what could not be written is lost with this host.
     pub gone: CancellationToken,
+    /// The chains of deployed trains.
+    pub chains: Chains,
     host: RwLock<Registered>,
     touch: Mutex<Touch>,
 }
@@ -197,6 +200,7 @@ impl Shared {
             drain: CancellationToken::new(),
             halt: CancellationToken::new(),
             gone: CancellationToken::new(),
+            chains: Chains::default(),
             host: RwLock::new(Registered { host, is_registered: false }),
             touch: Mutex::default(),
         })

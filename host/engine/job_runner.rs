@@ -17,6 +17,7 @@ use crate::chain::walk::Walk;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::Deciders;
 use crate::engine::asking::{Asked, Asker, JunctionAsker, Place};
+use crate::engine::branches;
 use crate::engine::journal::{Event, Journal};
 use crate::guest::GuestError;
 use crate::guest::call::{RawValue, Session};
@@ -28,6 +29,12 @@ use crate::model::answer::Answer;
 use crate::model::failure::Failure;
 use crate::model::limits::Limits;
 use crate::model::value::Value;
+
+/// How many times an input's limit the state of a checkpoint may have.
+const CAP_OF_INPUTS: usize = 4;
+
+/// The most branches of a parallel block that run at once; the others wait for these.
+const BRANCHES_AT_ONCE_MAX: usize = 16;
 
 /// Everything a run is made of.
 pub struct JobRunner {
@@ -86,8 +93,9 @@ impl JobRunner {
             asker,
             run: Arc::new(self.run.clone()),
             input: Arc::clone(&input.json),
+            cancel: self.cancel.clone(),
             step_cancel: self.cancel.child_token(),
-            runner: self,
+            runner: Arc::new(self),
             hand_over,
         };
         match drive.to_end(&mut walk).await {
@@ -143,12 +151,15 @@ impl From<GuestError> for Halt {
     }
 }
 
+#[derive(Clone)]
 struct Drive {
-    runner: JobRunner,
+    runner: Arc<JobRunner>,
     asker: Arc<Asker>,
     run: Arc<RunInfo>,
     /// The run's input, as canonical JSON.
     input: Arc<str>,
+    /// Set when the walk is cancelled: the run is, or its branch after a failure of another.
+    cancel: CancellationToken,
     /// Set when the step that is running has to stop, because the run is asked to stop or has to stop where it is.
     step_cancel: CancellationToken,
     hand_over: HandOver,
@@ -160,7 +171,7 @@ impl Drive {
         Box::pin(async move {
             let mut session = self.session();
             loop {
-                if self.runner.cancel.is_cancelled() {
+                if self.cancel.is_cancelled() {
                     walk.cancel();
                 } else if self.hand_over.at_boundary.is_cancelled() && walk.end().is_none() {
                     return Err(Halt::Stopped);
@@ -186,7 +197,15 @@ impl Drive {
                         let stored = self.unless_stopped(self.checkpoint(it)).await?;
                         walk.stored(stored);
                     }
-                    Next::Fork(fork) => walk.joined(self.fork(fork).await?),
+                    Next::Fork(fork) => {
+                        // An instance that is kept for the run must not keep its branches from having theirs.
+                        session = self.session();
+                        let branches = self.fork(fork).await?;
+                        if self.cancel.is_cancelled() {
+                            walk.cancel();
+                        }
+                        walk.joined(branches);
+                    }
                     Next::Done(end) => return Ok(end),
                 }
             }
@@ -251,7 +270,7 @@ impl Drive {
             }
         };
         // What it gave in spite of being stopped is kept; anything else runs again.
-        let is_stopped = cancel.is_cancelled() && !self.runner.cancel.is_cancelled();
+        let is_stopped = cancel.is_cancelled() && !self.cancel.is_cancelled();
         if is_stopped && !matches!(called.ended, Ended::Returned(_)) {
             return Err(Halt::Stopped);
         }
@@ -261,7 +280,7 @@ impl Drive {
                 Err(failure) => Ended::Failed(failure),
             },
             // However a guest gives up when it is told to, it was cancelled.
-            Ended::Failed(_) if self.runner.cancel.is_cancelled() => Ended::Cancelled,
+            Ended::Failed(_) if self.cancel.is_cancelled() => Ended::Cancelled,
             Ended::Failed(failure) => Ended::Failed(failure.of_its_own()),
             Ended::Cancelled => Ended::Cancelled,
         };
@@ -345,23 +364,54 @@ impl Drive {
 
     async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<(), Failure> {
         let Checkpoint { node, state, tracks } = checkpoint;
+        let (bytes, cap) = (state.json.len(), CAP_OF_INPUTS * self.runner.limits.input_bytes);
+        if bytes > cap {
+            let (id, name) = (self.node_id(node), &state.type_name);
+            let message = format!(
+                "The checkpoint '{id}' holds '{name}' as {bytes} bytes of JSON; the cap is {cap}. Store pointers to \
+                 the data rather than the data itself."
+            );
+            return Err(Failure::permanent("CheckpointTooLarge", message));
+        }
         self.record(Event::Checkpoint { node: self.node_id(node), state, tracks }).await
     }
 
-    /// Runs the branches of a parallel block one after the other. After a failure the rest is cancelled, unless the
-    /// block waits for all.
+    /// Runs the branches of a parallel block beside each other. After a failure the others are cancelled, unless the
+    /// block waits for all; and when one stops before its end, all do.
     async fn fork(&self, fork: Fork) -> Result<Vec<Walk>, Halt> {
-        let mut walks = Vec::new();
-        let mut is_cancelled = false;
-        for (_, mut walk) in fork.branches {
-            if is_cancelled {
-                walk.cancel();
-            }
-            let end = self.to_end(&mut walk).await?;
-            let has_failed = matches!(end, End::Failed(_));
-            is_cancelled |= has_failed && fork.on_failure == BranchFailure::CancelSiblings;
-            walks.push(walk);
+        let Fork { branches, on_failure, .. } = fork;
+        let siblings = self.siblings();
+        let drive = |(_, mut walk): (String, Walk)| {
+            let siblings = siblings.clone();
+            Box::pin(async move {
+                let ended = siblings.to_end(&mut walk).await;
+                let cancels = on_failure == BranchFailure::CancelSiblings;
+                match &ended {
+                    Ok(End::Failed(_)) if cancels => siblings.cancel.cancel(),
+                    Ok(_) => {}
+                    Err(_) => siblings.hand_over.at_once.cancel(),
+                }
+                ended.map(|_| walk)
+            }) as BoxFuture<'_, Result<Walk, Halt>>
+        };
+        branches::all(branches.into_iter().map(drive), BRANCHES_AT_ONCE_MAX)
+            .await
+            .into_iter()
+            .collect()
+    }
+
+    /// The drive of branches, which stop with this one, or together before it.
+    fn siblings(&self) -> Self {
+        let cancel = self.cancel.child_token();
+        let HandOver { at_boundary, at_once } = &self.hand_over;
+        Self {
+            step_cancel: cancel.child_token(),
+            cancel,
+            hand_over: HandOver {
+                at_boundary: at_boundary.child_token(),
+                at_once: at_once.child_token(),
+            },
+            ..self.clone()
         }
-        Ok(walks)
     }
 }

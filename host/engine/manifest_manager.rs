@@ -230,8 +230,13 @@ impl Service for ManifestManager {
         let mut events = Vec::new();
         let ids: Vec<_> = due.iter().map(|due| due.id).collect();
         manifests::hold_all(&mut tx, &ids).await?;
-        let sources =
-            Sources::look_up(&mut tx, &ids, self.shared.config.failure_count_window).await?;
+        let sources = Sources::look_up(
+            &mut tx,
+            &ids,
+            self.shared.config.failure_count_window,
+            &self.shared.chains,
+        )
+        .await?;
         for manifest in &due {
             let mut part = tx.savepoint().await?;
             match self.look_at(&mut part, manifest, &sources).await {

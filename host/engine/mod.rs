@@ -6,10 +6,13 @@
 //!   [`events`] tells what happens.
 //! - [`worker`] gives a claimed run what it needs, from [`trains`], a [`replay`] and a [`run_journal`], and writes
 //!   how it left.
-//! - [`due`] keeps the index of what is due in line with the rules; [`sources`] says what a retry takes over.
+//! - [`due`] keeps the index of what is due in line with the rules; [`sources`] says what a retry takes over, and
+//!   [`resume`] where it may start, by the deployed [`chains`].
 
 pub mod asking;
+mod branches;
 pub mod canceller;
+pub mod chains;
 mod completion;
 pub mod config;
 pub mod due;
@@ -23,6 +26,7 @@ pub mod manifest_manager;
 mod pauses;
 pub mod reaper;
 pub mod replay;
+pub mod resume;
 pub mod run_journal;
 mod running;
 pub mod seal;

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::engine::chains::Chains;
 use crate::engine::error::causes;
+use crate::engine::resume;
 use crate::model::ids::{ManifestId, RunId};
-use crate::model::source::{Replay, Source, TakeOver};
+use crate::model::source::{Replay, Resume, Source, TakeOver};
 use crate::model::timestamp::Timestamp;
 use crate::store::{StoreError, Tx, sources};
 
@@ -14,6 +16,8 @@ use crate::store::{StoreError, Tx, sources};
 #[derive(Debug)]
 pub struct Sources {
     found: BTreeMap<ManifestId, Source>,
+    /// Why each of the runs that stored a checkpoint cannot be resumed, if it cannot.
+    refusals: BTreeMap<RunId, Option<String>>,
     now: Timestamp,
     window: Duration,
 }
@@ -29,8 +33,10 @@ impl Sources {
         tx: &mut Tx<'_>,
         manifests: &[ManifestId],
         window: Duration,
+        chains: &Chains,
     ) -> Result<Self, StoreError> {
-        let mut sources = Self { found: BTreeMap::new(), now: tx.now().await?, window };
+        let now = tx.now().await?;
+        let mut sources = Self { found: BTreeMap::new(), refusals: BTreeMap::new(), now, window };
         if manifests.is_empty() {
             return Ok(sources);
         }
@@ -49,13 +55,64 @@ impl Sources {
                 );
             }
         }
+        sources.look_up_refusals(tx, chains).await?;
         Ok(sources)
     }
 
-    /// What the next run of a manifest takes over; the log says why it does not replay. One that asks afresh replays
-    /// nothing.
+    async fn look_up_refusals(
+        &mut self,
+        tx: &mut Tx<'_>,
+        chains: &Chains,
+    ) -> Result<(), StoreError> {
+        let resumed = self.found.values().filter_map(|it| match it.resume(self.now, self.window) {
+            Resume::From(run) => Some(run),
+            Resume::FromTheTop(_) | Resume::Nothing => None,
+        });
+        let runs: Vec<RunId> = resumed.collect();
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let mut part = tx.savepoint().await?;
+        match resume::refusals(&mut part, chains, &runs).await {
+            Ok(refusals) => {
+                part.commit().await?;
+                self.refusals = refusals;
+            }
+            Err(error) => {
+                part.rollback().await?;
+                tracing::warn!(
+                    error = causes(&error),
+                    "Could not look up the checkpoints of {} failed runs; their retries rerun from the top",
+                    runs.len()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The run that the next run of a manifest resumes after its latest checkpoint, if that is any; else the log says
+    /// why not.
+    fn resume(&self, manifest: ManifestId) -> Option<RunId> {
+        let source = self.found.get(&manifest)?;
+        let (run, reason) = match source.resume(self.now, self.window) {
+            Resume::Nothing => return None,
+            Resume::FromTheTop(reason) => (source.run, reason),
+            Resume::From(run) => match self.refusals.get(&run) {
+                Some(None) => return Some(run),
+                Some(Some(reason)) => (run, reason.as_str()),
+                None => return None,
+            },
+        };
+        tracing::info!(
+            "the next run of manifest {manifest} reruns from the top instead of resuming run {run}: {reason}"
+        );
+        None
+    }
+
+    /// What the next run of a manifest takes over; the log says why it does not. One that asks afresh replays nothing,
+    /// and resumes all the same.
     pub fn take_over(&self, manifest: ManifestId, asks_afresh: bool) -> TakeOver {
-        let mut taken = TakeOver::default();
+        let mut taken = TakeOver { resume_from: self.resume(manifest), ..TakeOver::default() };
         if let Some(source) = self.found.get(&manifest).filter(|_| !asks_afresh) {
             let replay = source.replay(self.now, self.window);
             taken.replay_decisions_of = replayed(source, replay);

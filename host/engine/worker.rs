@@ -21,6 +21,7 @@ use crate::engine::error::{EngineError, causes};
 use crate::engine::events::{Ending, EngineEvent};
 use crate::engine::job_runner::{Driven, HandOver, JobRunner};
 use crate::engine::replay::{self, Unloaded};
+use crate::engine::resume;
 use crate::engine::run_journal::RunJournal;
 use crate::engine::running::Running;
 use crate::engine::seal::{self, MemoryKey, Sealed};
@@ -37,6 +38,7 @@ use crate::model::timestamp::Timestamp;
 use crate::model::value::{Shown, Value};
 use crate::store::claim::ClaimedRun;
 use crate::store::dispatch;
+use crate::store::lines;
 use crate::store::manifests::{self, Manifest};
 use crate::store::parked::Continued;
 use crate::store::runs::{self, Payload, Run, RunFilter};
@@ -306,9 +308,41 @@ impl Inner {
         let ready = ready.map_err(elsewhere)?;
         let never = |failure| Undelivered { unready: Unready::Failed(failure), is_final: true };
         let input = admitted(&ready.chain, work, opened).map_err(never)?;
-        let walk = walk(&ready.chain, work, &input, self.shared.config.memory_key.as_ref())
-            .map_err(never)?;
+        let walk = match (memory_of(work), opened.run.resume_from) {
+            (None, Some(from)) => self
+                .resumed(work, (opened, from), &ready.chain, &input)
+                .await
+                .map_err(|error| elsewhere(Unready::Host(error.into())))?,
+            _ => walk(&ready.chain, work, &input, self.shared.config.memory_key.as_ref())
+                .map_err(never)?,
+        };
         Ok(Prepared { ready, input, walk })
+    }
+
+    /// The walk of a run that resumes another. One that cannot be trusted starts at the top.
+    async fn resumed(
+        &self,
+        work: &Work,
+        (opened, from): (&Opened, RunId),
+        chain: &Arc<Chain>,
+        input: &Value,
+    ) -> Result<Walk, StoreError> {
+        let mut tx = self.shared.db.read().await?;
+        let run = (work.tenant(), &opened.run, from);
+        let refusal = match resume::walk(&mut tx, run, chain, input).await? {
+            Ok(walk) => return Ok(walk),
+            Err(refusal) => refusal,
+        };
+        drop(tx);
+        tracing::warn!(
+            run = %opened.run.id,
+            code = refusal.code.as_str(),
+            "the run starts at the top instead of resuming run {from}: {refusal}"
+        );
+        let mut tx = self.shared.db.begin().await?;
+        lines::abandon(&mut tx, work.claim()).await?;
+        tx.commit().await?;
+        Ok(Walk::start(Arc::clone(chain), input.clone()))
     }
 
     /// Runs it to its end, or to where it stops.

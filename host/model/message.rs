@@ -296,6 +296,17 @@ pub fn manifests_replay(changed: i64, named: usize, replays: bool, cleared: u64)
     format!("{changed} of {named} manifest(s) set to {what} on retry.{cleared}")
 }
 
+/// A state of runs as messages name it: `InProgress` for `in_progress`.
+pub fn execution_state(name: &str) -> String {
+    let capitalised = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map_or_else(String::new, |first| {
+            first.to_ascii_uppercase().to_string() + letters.as_str()
+        })
+    };
+    name.split('_').map(capitalised).collect()
+}
+
 /// Why a note is not taken.
 pub fn note_too_long(length: usize) -> String {
     format!("The note is {length} characters; it may be at most 1000 characters.")

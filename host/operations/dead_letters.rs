@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
+use crate::engine::chains::Chains;
 use crate::engine::sources::Sources;
 use crate::model::ids::{DeadLetterId, EntryId, ManifestId, TenantId};
 use crate::model::message;
@@ -163,7 +164,8 @@ async fn enqueue(
     asks_afresh: bool,
 ) -> Result<Option<(EntryId, bool)>, StoreError> {
     let manifest = manifests::locked(tx, tenant, dead_letter.manifest_id).await?;
-    let sources = Sources::look_up(tx, &[manifest.id], FAILURE_COUNT_WINDOW).await?;
+    let sources =
+        Sources::look_up(tx, &[manifest.id], FAILURE_COUNT_WINDOW, &Chains::default()).await?;
     let taken = sources.take_over(manifest.id, asks_afresh);
     let failed = match due::latest_finished(tx, manifest.id).await? {
         Some((run, crate::store::TrainState::Failed)) => Some(runs::detail(tx, tenant, run).await?),
@@ -317,7 +319,7 @@ async fn requeue_held(
 ) -> Result<Requeued, StoreError> {
     db.write(async |tx| {
         let held = resolve::hold(tx, tenant, which).await?;
-        let sources = Sources::look_up(tx, &held, FAILURE_COUNT_WINDOW).await?;
+        let sources = Sources::look_up(tx, &held, FAILURE_COUNT_WINDOW, &Chains::default()).await?;
         let take_over = |manifest| (manifest, sources.take_over(manifest, asks_afresh));
         let taken = held.into_iter().map(take_over).collect();
         resolve::requeue(tx, tenant, which, &taken).await

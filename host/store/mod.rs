@@ -25,6 +25,7 @@ pub mod enqueue_many;
 pub mod groups;
 pub mod hosts;
 pub mod junction_runs;
+pub mod lines;
 pub mod logs;
 pub mod manifests;
 pub mod orphans;

@@ -14,6 +14,7 @@ pub(crate) mod replay;
 mod replay_races;
 mod requeue_jobs;
 mod requeues;
+mod resumes;
 mod retries;
 mod schedules;
 mod statements;

@@ -50,6 +50,10 @@ pub(crate) fn left(script: Script) -> Act<LeftNotes> {
     Ok(play(script, "ActLeft", Vec::new())?.into())
 }
 
+pub(crate) fn left2(script: Script, left: LeftNotes) -> Act<Second> {
+    Ok(play(script, "ActLeft2", left.into_notes())?.into())
+}
+
 pub(crate) fn right(script: Script) -> Act<RightNotes> {
     Ok(play(script, "ActRight", Vec::new())?.into())
 }

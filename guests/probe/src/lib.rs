@@ -30,6 +30,7 @@
 //! | `probe-routes` | switch on `Lane` (bar 0.5; `GoLeft`, `GoRight`, otherwise `GoNowhere`), checkpoint, `Act` |
 //! | `probe-decides` | decide `Level` and `Ready`, gate (yes from 0.8, no below 0.2, unsure), scale, `Act` |
 //! | `probe-parallel` | branches `left` (`ActLeft`) and `right` (`ActRight`), then `Act` |
+//! | `probe-resumes` | `Act1`, checkpoint, branches `left` (`ActLeft`, checkpoint, `ActLeft2`), `right`, gate, `Act` |
 //! | `probe-short` | short circuit `Shortcut`, then `Act` |
 //! | `probe-noop` | one junction that does nothing, from `Token` `{"number":0}` to `Token` |
 //! | `probe-three` | `First`, gate on `Ready` (always yes) with `Second`, `Third`: all do nothing |
@@ -44,9 +45,9 @@ use trax_sdk::prelude::*;
 
 use crate::junctions::{
     act, act_after_branches, act_after_route, act1, act2, act3, go_left, go_nowhere, go_right,
-    last_act2, left, no, pass, right, shortcut, unsure, yes,
+    last_act2, left, left2, no, pass, right, shortcut, unsure, yes,
 };
-use crate::report::{Report, Routed};
+use crate::report::{First, LeftNotes, Report, Routed};
 use crate::script::Script;
 
 trax_sdk::export!(
@@ -56,6 +57,7 @@ trax_sdk::export!(
     probe_routes,
     probe_decides,
     probe_parallel,
+    probe_resumes,
     probe_short,
     probe_noop,
     probe_three
@@ -164,6 +166,31 @@ fn probe_parallel(train: NewTrain) -> Train {
                 branches
                     .branch("left", |branch| branch.junction("ActLeft", left))
                     .branch("right", |branch| branch.junction("ActRight", right))
+            })
+            .junction("Act", act_after_branches)
+    })
+}
+
+fn probe_resumes(train: NewTrain) -> Train {
+    scripted(train, "probe-resumes", "Does what its input says, with checkpoints.").chain(|chain| {
+        chain
+            .junction("Act1", act1)
+            .checkpoint::<First>()
+            .parallel(|branches| {
+                branches
+                    .branch("left", |branch| {
+                        branch
+                            .junction("ActLeft", left)
+                            .checkpoint::<LeftNotes>()
+                            .junction("ActLeft2", left2)
+                    })
+                    .branch("right", |branch| branch.junction("ActRight", right))
+            })
+            .gate::<Ready>(|ready| {
+                ready
+                    .asking_about::<Script>()
+                    .yes(|track| track.junction("GoYes", yes))
+                    .no(|track| track.junction("GoNo", no))
             })
             .junction("Act", act_after_branches)
     })

@@ -339,6 +339,8 @@ struct Stalls(Mutex<Stalled>);
 struct Stalled {
     before: Duration,
     since: Option<Instant>,
+    /// How many wait: branches may wait at once, which counts once.
+    waiting: usize,
 }
 
 /// A wait that goes on until this is dropped.
@@ -346,7 +348,10 @@ struct Stall<'a>(&'a Stalls);
 
 impl Stalls {
     fn begin(&self) -> Stall<'_> {
-        self.lock().since = Some(Clock.instant());
+        let mut stalled = self.lock();
+        stalled.since.get_or_insert_with(|| Clock.instant());
+        stalled.waiting += 1;
+        drop(stalled);
         Stall(self)
     }
 
@@ -369,7 +374,10 @@ impl Stalled {
 impl Drop for Stall<'_> {
     fn drop(&mut self) {
         let mut stalled = self.0.lock();
-        *stalled = Stalled { before: stalled.total(), since: None };
+        stalled.waiting = stalled.waiting.saturating_sub(1);
+        if stalled.waiting == 0 {
+            *stalled = Stalled { before: stalled.total(), ..Stalled::default() };
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::chain::decision::stored_answer;
 use crate::chain::next::Routed;
+use crate::chain::resume::tracks;
 use crate::engine::journal::{Decided, Event};
 use crate::engine::run_journal::RunJournal;
 use crate::engine::run_journal::steps::{Begun, Taken};
@@ -120,22 +121,13 @@ impl RunJournal {
         state: &Value,
         tracks: &[Routed],
     ) -> Result<(), StoreError> {
-        let tracks: Vec<_> = tracks
-            .iter()
-            .map(|routed| {
-                serde_json::json!({
-                    "step": self.chain.node(routed.node).id, "question": routed.question_key,
-                    "track": routed.track, "fallbackReason": routed.fallback_reason,
-                })
-            })
-            .collect();
         let shape = self.chain.types().shape_fingerprint(&state.type_name);
         let new = NewCheckpoint {
             node_id: node,
             branch_path: self.branch(node),
             state_type: &state.type_name,
             state: &state.json,
-            tracks: &serde_json::Value::Array(tracks).to_string(),
+            tracks: &tracks::to_json(&self.chain, tracks),
             chain_hash: self.chain.hash(),
             state_fingerprint: shape.as_deref().unwrap_or_default(),
         };
