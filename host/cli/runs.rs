@@ -15,6 +15,7 @@ use crate::model::ids::RunId;
 use crate::model::timestamp::Timestamp;
 use crate::model::value::Shown;
 use crate::operations::requeue;
+use crate::operations::resume;
 use crate::operations::runs::{self, Detail, Filter, Listed};
 use crate::store::TrainState;
 use crate::store::decisions::Decision;
@@ -56,6 +57,8 @@ enum Action {
     Show(Show),
     /// Run an execution's saved input again, from the top; it replays what that execution decided
     Requeue(Requeue),
+    /// Run an execution again after its latest checkpoint, or at a step after one
+    Resume(Resume),
     /// Ask that runs end as cancelled
     Cancel(Cancel),
 }
@@ -83,6 +86,25 @@ impl Requeue {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, tenant) = self.database.open(Path::new("")).await?;
         let done = requeue::execution(&db, tenant, RunId(self.id), self.ask_afresh).await?;
+        output.outcome(&done)
+    }
+}
+
+#[derive(Debug, Args)]
+struct Resume {
+    /// The run's id
+    id: i64,
+    /// The step to start at, as `trax runs show` names it
+    #[arg(long, value_name = "NODE")]
+    at: Option<String>,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Resume {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let done = resume::execution(&db, tenant, RunId(self.id), self.at.as_deref()).await?;
         output.outcome(&done)
     }
 }
@@ -125,6 +147,7 @@ impl Runs {
         match self.action {
             Some(Action::Show(show)) => return show.run(output).await,
             Some(Action::Requeue(requeue)) => return requeue.run(output).await,
+            Some(Action::Resume(resume)) => return resume.run(output).await,
             Some(Action::Cancel(cancel)) => return cancel.run(output).await,
             None => {}
         }

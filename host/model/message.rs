@@ -296,6 +296,40 @@ pub fn manifests_replay(changed: i64, named: usize, replays: bool, cleared: u64)
     format!("{changed} of {named} manifest(s) set to {what} on retry.{cleared}")
 }
 
+/// Why an execution is not resumed that has not failed.
+pub fn run_not_failed(id: i64, state: &str) -> String {
+    format!("Execution {id} is {state}; only a failed or cancelled run can be resumed.")
+}
+
+/// Why an execution is not resumed that a state machine started.
+pub fn resume_of_machine(id: i64, machine: &str) -> String {
+    format!(
+        "Execution {id} was started by a step of the state machine '{machine}', and only that step receives its outcome, \
+         so it cannot be resumed. The machine retries it by entering the step again."
+    )
+}
+
+/// Why an execution is not resumed; without the entry when that came meanwhile.
+pub fn resume_queued(id: i64, entry: Option<i64>) -> String {
+    let entry = entry.map(|entry| format!(" (WorkQueue {entry})")).unwrap_or_default();
+    format!(
+        "A resume of execution {id} is already queued{entry}; a run is resumed once at a time. Nothing was queued."
+    )
+}
+
+/// Why an execution is not resumed whose train nobody has deployed.
+pub fn resume_without_train(id: i64, train: &str) -> String {
+    format!("Train {train} is no longer registered, so execution {id} cannot be resumed.")
+}
+
+/// Why an execution is not resumed whose chain cannot be read.
+pub fn chain_unreadable(id: i64, train: &str) -> String {
+    format!(
+        "The chain of {train} cannot be read on this host, so whether execution {id} can resume cannot be decided. \
+         Nothing was queued."
+    )
+}
+
 /// A state of runs as messages name it: `InProgress` for `in_progress`.
 pub fn execution_state(name: &str) -> String {
     let capitalised = |word: &str| {

@@ -4,7 +4,7 @@
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
 //! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background, and [`requeue`] one
-//!   execution. What came of an action is an [`outcome`]; [`batch`] says how much at once.
+//!   execution; [`resume`] queues one after a checkpoint. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
 //! - [`access`] says who may ask for what, and keeps a record of it; [`tokens`] say who asks.
@@ -32,6 +32,7 @@ pub mod queue;
 pub mod recording;
 pub mod requeue;
 pub mod requeue_jobs;
+pub mod resume;
 pub mod runs;
 pub mod table;
 pub mod tenants;

@@ -51,25 +51,34 @@ pub async fn execution(
             Err(error) => return Err(error.into()),
         };
         match saved_input(id, &train, &payload) {
-            Ok(input) => enqueue(tx, &run, tenant, &train, &input, asks_afresh).await,
+            Ok(input) => enqueue(tx, (tenant, &run), &train, &input, asks_afresh, None).await,
             Err(refusal) => Ok(Outcome::refused(refusal)),
         }
     })
     .await
 }
 
-/// The input that an execution ran with, as its train takes it now.
-fn saved_input(id: RunId, train: &Train, payload: &Payload) -> Result<Admitted, String> {
+/// Why an execution's input cannot run again, whatever its train takes, if it cannot.
+pub(in crate::operations) fn unsaved(id: RunId, payload: &Payload) -> Option<String> {
     let Some(text) = &payload.input else {
-        return Err(message::input_unsaved(id.0, "has no saved input to re-queue it with"));
+        return Some(message::input_unsaved(id.0, "has no saved input to re-queue it with"));
     };
-    if let Ok(json) = Json::parse(text) {
-        let placeholder = PLACEHOLDERS.iter().find(|(member, _)| json.member(member).is_some());
-        if let Some((_, why)) = placeholder {
-            let why = format!("has a saved input that {why}");
-            return Err(message::input_unsaved(id.0, &why));
-        }
+    let json = Json::parse(text).ok()?;
+    let placeholder = PLACEHOLDERS.iter().find(|(member, _)| json.member(member).is_some());
+    placeholder
+        .map(|(_, why)| message::input_unsaved(id.0, &format!("has a saved input that {why}")))
+}
+
+/// The input that an execution ran with, as its train takes it now.
+pub(in crate::operations) fn saved_input(
+    id: RunId,
+    train: &Train,
+    payload: &Payload,
+) -> Result<Admitted, String> {
+    if let Some(refusal) = unsaved(id, payload) {
+        return Err(refusal);
     }
+    let text = payload.input.as_deref().unwrap_or_default();
     if let Some(stated) = payload.input_type_name.as_deref().filter(|it| *it != train.input) {
         let why = format!("it is a '{stated}', and the train takes '{}'", train.input);
         return Err(message::input_of_other_type(id.0, &why));
@@ -77,13 +86,21 @@ fn saved_input(id: RunId, train: &Train, payload: &Payload) -> Result<Admitted, 
     admit(train, text).map_err(|why| message::input_no_longer_reads(id.0, &train.input, &why))
 }
 
-async fn enqueue(
+/// Where a run starts that resumes an execution.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::operations) struct Resuming<'a> {
+    /// At this node; `None`: after the latest checkpoint.
+    pub(in crate::operations) at: Option<&'a str>,
+}
+
+/// Queues a run of an execution's input: from the top, or resuming that execution.
+pub(in crate::operations) async fn enqueue(
     tx: &mut Tx<'_>,
-    run: &Run,
-    tenant: TenantId,
+    (tenant, run): (TenantId, &Run),
     train: &Train,
     input: &Admitted,
     asks_afresh: bool,
+    resuming: Option<Resuming<'_>>,
 ) -> Result<Outcome, OperationError> {
     let replays_another = run.replay_decisions_of.is_some() && !run.replay_abandoned;
     let has_decisions = replays_another || decisions::has_acted_on(tx, run.id).await?;
@@ -95,15 +112,24 @@ async fn enqueue(
         subject_key: input.subject.as_deref(),
         occurrence_id: Some(&run.occurrence_id),
         replay_decisions_of: (would_replay && !is_spent).then_some(run.id),
+        resume_from: resuming.map(|_| run.id),
+        resume_at: resuming.and_then(|resuming| resuming.at),
         ..NewEntry::new(tenant, &run.name)
     };
-    match queue::enqueue(tx, &new).await? {
+    let mut part = tx.savepoint().await?;
+    match queue::enqueue(&mut part, &new).await? {
+        Enqueued::Created { starts_at_the_top: true, .. } => {
+            part.rollback().await?;
+            Ok(Outcome::refused(message::resume_queued(run.id.0, None)))
+        }
         Enqueued::Created { entry, asks_afresh, .. } => {
+            part.commit().await?;
             let spent = (is_spent || asks_afresh).then_some(run.id.0);
             let text = message::entry_requeued(entry.0, spent);
             Ok(Outcome::done(text).with_id(entry.0).with_count(1))
         }
         Enqueued::ManifestQueued(entry) | Enqueued::ExternalIdTaken(entry) => {
+            part.rollback().await?;
             let problem = format!("its id is that of work queue entry {entry}");
             Ok(Outcome::refused(message::enqueue_refused(&problem)))
         }

@@ -22,7 +22,7 @@ use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
 use trax::store::{
     StoreError, audit, checkpoints, components, dead_letters, decisions, due, groups,
-    junction_runs, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
+    junction_runs, lines, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
 };
 
 use super::world::World;
@@ -277,6 +277,8 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         runs::request_cancel(acme, it.run);
         runs::detail(acme, it.run);
         runs::payload(acme, it.run);
+        lines::resumed(acme, it.run);
+        lines::state(acme, it.run, "Checkpoint<State>#0");
         runs::list(acme, RunFilter::default(), 10);
         decisions::of_run(acme, it.run, DecisionId(0), 10);
         decisions::line(acme, it.run);
@@ -370,6 +372,7 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         queue::cancel(acme, it.entry);
         queue::cancel_batch(acme, &[it.entry]);
         requeue::execution(acme, it.run, false);
+        resume::execution(acme, it.run, None);
         runs::cancel(acme, it.run);
         runs::cancel_batch(acme, &[it.run]);
         deploy::roll_back(acme, "world");
