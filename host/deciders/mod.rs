@@ -3,14 +3,23 @@
 //! A train may ship rule deciders of its own; all others are set up on the host. A step names its decider, or else its
 //! train does; the host can put one decider in place of all of them.
 
+pub mod cascade;
+pub mod model_client;
+pub mod openai;
 pub mod rules;
 pub mod scripted;
+pub mod system_one;
+pub mod vetting;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
+use crate::deciders::cascade::Cascade;
+use crate::deciders::openai::OpenAi;
 use crate::deciders::rules::RuleDecider;
 use crate::deciders::scripted::ScriptedDecider;
+use crate::deciders::system_one::SystemOne;
 use crate::model::answer::Answer;
 use crate::model::failure::Failure;
 use crate::model::question::Question;
@@ -33,6 +42,12 @@ pub enum Decider {
     Rules(RuleDecider),
     /// Answers from a file.
     Scripted(ScriptedDecider),
+    /// A model that is asked in the System One format.
+    SystemOne(SystemOne),
+    /// A model behind a chat endpoint.
+    OpenAi(OpenAi),
+    /// A fast one first, and a slower one for what it was unsure of.
+    Cascade(Cascade),
 }
 
 impl Decider {
@@ -44,6 +59,21 @@ impl Decider {
         match self {
             Self::Rules(rules) => rules.decide(request).await,
             Self::Scripted(scripted) => scripted.decide(request),
+            Self::SystemOne(model) => model.decide(request).await,
+            Self::OpenAi(model) => model.decide(request).await,
+            Self::Cascade(cascade) => Box::pin(cascade.decide(request)).await,
+        }
+    }
+
+    /// Why it cannot be asked these questions in one call; `None` when it can.
+    pub fn vet(&self, questions: &[&Question]) -> Option<String> {
+        match self {
+            Self::Rules(_) | Self::Scripted(_) => None,
+            Self::SystemOne(model) => vetting::problem(questions, model.settings()),
+            Self::OpenAi(model) => vetting::problem(questions, model.settings()),
+            Self::Cascade(cascade) => {
+                cascade.first.vet(questions).or_else(|| cascade.then.vet(questions))
+            }
         }
     }
 }
@@ -53,6 +83,9 @@ impl fmt::Debug for Decider {
         f.write_str(match self {
             Self::Rules(_) => "rules",
             Self::Scripted(_) => "scripted",
+            Self::SystemOne(_) => "system-one",
+            Self::OpenAi(_) => "openai",
+            Self::Cascade(_) => "cascade",
         })
     }
 }
@@ -60,7 +93,7 @@ impl fmt::Debug for Decider {
 /// The deciders that one train can be answered by.
 #[derive(Debug, Default)]
 pub struct Deciders {
-    by_name: BTreeMap<String, Decider>,
+    by_name: BTreeMap<String, Arc<Decider>>,
     train_default: Option<String>,
     in_place_of_all: Option<String>,
 }
@@ -72,22 +105,22 @@ impl Deciders {
     }
 
     /// Adds a decider. A later one of the same name takes the earlier one's place.
-    pub fn add(&mut self, name: impl Into<String>, decider: Decider) {
-        self.by_name.insert(name.into(), decider);
+    pub fn add(&mut self, name: impl Into<String>, decider: impl Into<Arc<Decider>>) {
+        self.by_name.insert(name.into(), decider.into());
     }
 
     /// Adds a decider that answers everything, whatever a step or the train names.
     pub fn add_in_place_of_all(&mut self, name: impl Into<String>, decider: Decider) {
         let name = name.into();
         self.in_place_of_all = Some(name.clone());
-        self.by_name.insert(name, decider);
+        self.by_name.insert(name, decider.into());
     }
 
     /// The decider of a step that names this one, or none.
     ///
     /// # Errors
     /// A permanent failure when nobody is named, or nobody has that name.
-    pub fn of_step(&self, named: Option<&str>) -> Result<(&str, &Decider), Failure> {
+    pub fn of_step(&self, named: Option<&str>) -> Result<(&str, &Arc<Decider>), Failure> {
         let wanted = self.in_place_of_all.as_deref().or(named).or(self.train_default.as_deref());
         let Some(wanted) = wanted else {
             return Err(Failure::permanent(
