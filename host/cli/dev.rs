@@ -17,6 +17,7 @@ use crate::cli::folder::Folder;
 use crate::cli::news::News;
 use crate::cli::output::{FAINT, Output, styled};
 use crate::cli::redeploy::{Change, Redeploy};
+use crate::cli::settings::Settings;
 use crate::cli::{Global, exit, input, load};
 use crate::decide::state_hash::{KEY_BYTES_MIN, StateHasher};
 use crate::engine::config::EngineConfig;
@@ -47,6 +48,8 @@ pub struct Dev {
     #[arg(long, value_name = "JSON|@FILE")]
     answers: Option<String>,
     #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
     database: Database,
 }
 
@@ -61,6 +64,7 @@ impl Dev {
         let mut interrupts = interrupts()?;
         let guests = load::guests(global)?;
         let answers = self.answers.as_deref().map(input::read).transpose()?;
+        let deciders = Arc::new(self.settings.deciders(&self.folder)?);
         let checkout = Checkout::read(&folder.paths()?, &guests).await?.owned_by(&self.owner());
         let (db, tenant) = self.database.open(&self.folder).await?;
         let stored = checkout.store(&db, tenant).await?;
@@ -77,6 +81,7 @@ impl Dev {
             set(&mut config, file);
         }
         config.answers = answers;
+        config.deciders = deciders;
         ready(&mut config, &db).await?;
         let engine = Engine::start(config, db.clone(), Arc::clone(&guests));
         let redeploy = Redeploy { guests, db: db.clone(), tenant, owner: self.owner(), checkout };

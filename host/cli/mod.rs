@@ -21,6 +21,7 @@ pub mod redeploy;
 pub mod run;
 pub mod runs;
 pub mod serve;
+pub mod settings;
 pub mod table;
 pub mod tenants;
 pub mod tokens;

@@ -1,6 +1,6 @@
 //! `trax run`: runs a train once, inline: no database, no queue, no retry, no replay.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use crate::chain::Chain;
 use crate::chain::next::End;
 use crate::cli::error::CliError;
 use crate::cli::output::{BAD, FAINT, GOOD, NOTABLE, Output, pretty, styled};
+use crate::cli::settings::Settings;
 use crate::cli::trace::{Trace, milliseconds};
 use crate::cli::{Global, exit, input, load};
 use crate::clock::{self, Clock};
@@ -44,6 +45,8 @@ pub struct Run {
     /// Answer every question from this script instead of asking the train's deciders
     #[arg(long, value_name = "JSON|@FILE")]
     answers: Option<String>,
+    #[command(flatten)]
+    settings: Settings,
     /// Tell the guest that this is the n-th attempt
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     attempt: u32,
@@ -139,6 +142,7 @@ impl Run {
             let rules = RuleDecider::new(Arc::clone(component), name.clone(), limits.clone());
             deciders.add(name.clone(), Decider::Rules(rules));
         }
+        deciders.add_host(&self.settings.deciders(Path::new(""))?);
         if let Some(answers) = &self.answers {
             let script = ScriptedDecider::from_json(&input::read(answers)?);
             let script = script.map_err(|error| CliError::Usage(format!("--answers: {error}")))?;

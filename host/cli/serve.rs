@@ -16,6 +16,7 @@ use crate::cli::deploy::Checkout;
 use crate::cli::dev::{interrupts, ready, set};
 use crate::cli::error::CliError;
 use crate::cli::output::{FAINT, Output, styled};
+use crate::cli::settings::Settings;
 use crate::cli::{Global, exit, load};
 use crate::engine::config::EngineConfig;
 use crate::engine::supervisor::Engine;
@@ -52,6 +53,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     manifests: Vec<PathBuf>,
     #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
     database: Database,
 }
 
@@ -64,11 +67,13 @@ impl Serve {
         self.refuse_unsafe()?;
         let mut interrupts = interrupts()?;
         let guests = load::guests(global)?;
+        let deciders = Arc::new(self.settings.deciders(Path::new(""))?);
         let checkout = Checkout::read(&self.manifests, &guests).await?;
         let listener = self.listen().await?;
         let (db, tenant) = self.database.open(Path::new("")).await?;
         checkout.store(&db, tenant).await?;
         let mut config = EngineConfig::of_this_machine()?;
+        config.deciders = deciders;
         for file in &checkout.manifests {
             set(&mut config, file);
         }

@@ -1,9 +1,10 @@
 //! Who answers questions: deciders by name, and which of them a question goes to.
 //!
 //! A train may ship rule deciders of its own; all others are set up on the host. A step names its decider, or else its
-//! train does; the host can put one decider in place of all of them.
+//! train does. An operator can put others in their place: for a question, for all steps that name none, or for everything.
 
 pub mod cascade;
+pub mod host;
 pub mod model_client;
 pub mod openai;
 pub mod rules;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::deciders::cascade::Cascade;
+use crate::deciders::host::HostDeciders;
 use crate::deciders::openai::OpenAi;
 use crate::deciders::rules::RuleDecider;
 use crate::deciders::scripted::ScriptedDecider;
@@ -95,18 +97,27 @@ impl fmt::Debug for Decider {
 pub struct Deciders {
     by_name: BTreeMap<String, Arc<Decider>>,
     train_default: Option<String>,
+    host_default: Option<String>,
+    by_question: BTreeMap<String, String>,
     in_place_of_all: Option<String>,
 }
 
 impl Deciders {
     /// None yet; questions that name none go to the train's default.
     pub fn new(train_default: Option<String>) -> Self {
-        Self { by_name: BTreeMap::new(), train_default, in_place_of_all: None }
+        Self { train_default, ..Self::default() }
     }
 
     /// Adds a decider. A later one of the same name takes the earlier one's place.
     pub fn add(&mut self, name: impl Into<String>, decider: impl Into<Arc<Decider>>) {
         self.by_name.insert(name.into(), decider.into());
+    }
+
+    /// Adds those that an operator has set up, and who is asked what.
+    pub fn add_host(&mut self, host: &HostDeciders) {
+        self.by_name.extend(host.by_name.clone());
+        self.host_default.clone_from(&host.default);
+        self.by_question.clone_from(&host.by_question);
     }
 
     /// Adds a decider that answers everything, whatever a step or the train names.
@@ -116,17 +127,29 @@ impl Deciders {
         self.by_name.insert(name, decider.into());
     }
 
-    /// The decider of a step that names this one, or none.
+    /// The decider of a step that names this one, or none, and asks these questions. Where an operator has chosen for
+    /// several of them, the first one's choice holds for all, because they are asked in one call.
     ///
     /// # Errors
     /// A permanent failure when nobody is named, or nobody has that name.
-    pub fn of_step(&self, named: Option<&str>) -> Result<(&str, &Arc<Decider>), Failure> {
-        let wanted = self.in_place_of_all.as_deref().or(named).or(self.train_default.as_deref());
+    pub fn of_step(
+        &self,
+        named: Option<&str>,
+        questions: &[&Question],
+    ) -> Result<(&str, &Arc<Decider>), Failure> {
+        let chosen = questions.iter().find_map(|question| self.by_question.get(&question.key));
+        let wanted = self
+            .in_place_of_all
+            .as_deref()
+            .or(chosen.map(String::as_str))
+            .or(named)
+            .or(self.host_default.as_deref())
+            .or(self.train_default.as_deref());
         let Some(wanted) = wanted else {
             return Err(Failure::permanent(
                 "NoDecider",
                 "the step names no decider and its train has no default; name one in the train, or \
-                 give answers with --answers",
+                 as the default of [decisions] in trax.toml, or give answers with --answers",
             ));
         };
         match self.by_name.get_key_value(wanted) {
@@ -138,8 +161,11 @@ impl Deciders {
     fn unknown(&self, wanted: &str) -> String {
         let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
         match known.as_slice() {
-            [] => format!("there is no decider '{wanted}', and no other"),
-            known => format!("there is no decider '{wanted}'; there is {}", known.join(", ")),
+            [] => format!("there is no decider '{wanted}', and no other; set it up in trax.toml"),
+            known => format!(
+                "there is no decider '{wanted}'; there is {}; set it up in trax.toml, or name another",
+                known.join(", ")
+            ),
         }
     }
 }
@@ -147,19 +173,24 @@ impl Deciders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::question::QuestionKind;
 
     fn scripted() -> Decider {
         Decider::Scripted(ScriptedDecider::from_json("{}").unwrap())
     }
 
+    /// Q16: found by name, the step's before the host's and the train's, and an operator's choice before all.
     #[test]
-    fn the_step_comes_before_the_train_and_one_in_place_of_all_before_both() {
+    fn the_step_comes_before_the_host_and_the_train_and_one_in_place_of_all_before_both() {
         let mut deciders = Deciders::new(Some("train".to_owned()));
-        let named = |deciders: &Deciders, step| match deciders.of_step(step) {
+        let named = |deciders: &Deciders, step| match deciders.of_step(step, &[]) {
             Ok((name, _)) => name.to_owned(),
             Err(failure) => failure.message,
         };
-        assert_eq!(named(&deciders, None), "there is no decider 'train', and no other");
+        assert_eq!(
+            named(&deciders, None),
+            "there is no decider 'train', and no other; set it up in trax.toml"
+        );
 
         deciders.add("train", scripted());
         deciders.add("step", scripted());
@@ -167,12 +198,26 @@ mod tests {
         assert_eq!(named(&deciders, Some("step")), "step");
         assert_eq!(
             named(&deciders, Some("gone")),
-            "there is no decider 'gone'; there is step, train"
+            "there is no decider 'gone'; there is step, train; set it up in trax.toml, or name another"
         );
+
+        let mut host = HostDeciders { default: Some("host".to_owned()), ..HostDeciders::default() };
+        host.by_name.insert("host".to_owned(), scripted().into());
+        host.by_question.insert("Team".to_owned(), "train".to_owned());
+        deciders.add_host(&host);
+        assert_eq!(named(&deciders, None), "host");
+        assert_eq!(named(&deciders, Some("step")), "step");
+        let team = Question {
+            key: "Team".to_owned(),
+            instructions: "?".to_owned(),
+            kind: QuestionKind::YesNo { yes: None, no: None },
+            sensitive: false,
+        };
+        assert_eq!(deciders.of_step(Some("step"), &[&team]).unwrap().0, "train");
 
         deciders.add_in_place_of_all("answers", scripted());
         assert_eq!(named(&deciders, Some("step")), "answers");
-        let nobody = Deciders::new(None).of_step(None).unwrap_err();
+        let nobody = Deciders::new(None).of_step(None, &[]).unwrap_err();
         assert_eq!(nobody.name, "NoDecider");
     }
 }

@@ -188,8 +188,8 @@ impl Asker {
         open: &[usize],
         decider: Option<&str>,
     ) -> Result<Vec<Answer>, Failure> {
-        let (name, decider) = self.deciders.of_step(decider)?;
         let questions: Vec<&Question> = open.iter().map(|index| &asked[*index].question).collect();
+        let (name, decider) = self.deciders.of_step(decider, &questions)?;
         let train = &self.chain.train().name;
         let request = Request { train, state, questions: &questions };
         let given = decider.decide(request).await?;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::decide::replay;
 use crate::decide::state_hash::StateHasher;
+use crate::deciders::host::HostDeciders;
 use crate::engine::chains::Chains;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
@@ -75,6 +76,8 @@ pub struct EngineConfig {
     pub limits: Limits,
     /// A script that answers every question in place of the trains' own deciders.
     pub answers: Option<String>,
+    /// The deciders of this host, which trains and operators choose by name.
+    pub deciders: Arc<HostDeciders>,
     /// Hashes the states of questions.
     pub hasher: StateHasher,
     /// Whether decisions are recorded. A host that does not refuses to start when there are trains that ask.
@@ -131,6 +134,7 @@ impl EngineConfig {
             shutdown_timeout: Duration::from_secs(30),
             limits: Limits::default(),
             answers: None,
+            deciders: Arc::default(),
             hasher: StateHasher::unkeyed(),
             records_decisions: true,
             replay_answers_for: Some(replay::ANSWERS_FOR),

@@ -397,6 +397,7 @@ impl Inner {
             let rules = RuleDecider::new(component, name.clone(), config.limits.clone());
             deciders.add(name.clone(), Decider::Rules(rules));
         }
+        deciders.add_host(&config.deciders);
         if let Some(answers) = &config.answers {
             let script = ScriptedDecider::from_json(answers)
                 .map_err(|error| Failure::permanent("BadAnswers", error.to_string()))?;

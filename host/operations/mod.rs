@@ -3,6 +3,7 @@
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
+//! - [`deciders_file`] reads the deciders of a host.
 //! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background, and [`requeue`] one
 //!   execution; [`resume`] queues one after a checkpoint. What came of an action is an [`outcome`]; [`batch`] says how much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
@@ -18,6 +19,7 @@ pub mod batch;
 pub mod bench;
 pub mod component_file;
 pub mod dead_letters;
+pub mod deciders_file;
 pub mod deploy;
 pub mod duration;
 pub mod enqueue;

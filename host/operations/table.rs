@@ -156,16 +156,31 @@ impl<'t> Section<'t> {
 
     /// A number of at least 1.
     pub fn factor(&self, key: &str, faults: &mut Faults<'_>) -> Option<f64> {
+        let is_factor = |number: f64| number.is_finite() && number >= 1.0;
+        self.number(key, "a number of at least 1", is_factor, faults)
+    }
+
+    /// A number from 0 to 1.
+    pub fn share(&self, key: &str, faults: &mut Faults<'_>) -> Option<f64> {
+        self.number(key, "a number from 0 to 1", |number| (0.0..=1.0).contains(&number), faults)
+    }
+
+    fn number(
+        &self,
+        key: &str,
+        expected: &str,
+        fits: impl Fn(f64) -> bool,
+        faults: &mut Faults<'_>,
+    ) -> Option<f64> {
         let value = self.value(key)?.get_ref();
         let text = match value {
             DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
             DeValue::Float(float) => Some(float.as_str()),
             _ => None,
         };
-        let number = text.and_then(|text| text.parse::<f64>().ok());
-        let number = number.filter(|number| number.is_finite() && *number >= 1.0);
+        let number = text.and_then(|text| text.parse::<f64>().ok()).filter(|number| fits(*number));
         if number.is_none() {
-            self.expected(key, "a number of at least 1", value, faults);
+            self.expected(key, expected, value, faults);
         }
         number
     }

@@ -12,7 +12,7 @@ const ROOMS: [(&str, &[&str]); 11] = [
     ("guest", &["clock", "model", "chain"]),
     ("deciders", &["clock", "model", "chain", "decide", "guest"]),
     ("engine", &["clock", "model", "chain", "decide", "store", "guest", "deciders"]),
-    ("operations", &["clock", "model", "chain", "decide", "store", "guest", "engine"]),
+    ("operations", &["clock", "model", "chain", "decide", "store", "guest", "deciders", "engine"]),
     ("api", &["clock", "model", "chain", "decide", "store", "guest", "engine", "operations"]),
     (
         "cli",
