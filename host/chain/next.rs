@@ -51,7 +51,7 @@ pub struct Ask {
     pub state: Value,
     /// The questions in declared order; answers come in the same order.
     pub questions: Vec<AskedQuestion>,
-    /// The decider that the step or else the train names; the host's default when absent.
+    /// The decider that the step names; when absent the host's default, or else the train's.
     pub decider: Option<String>,
     /// Deciders asked the same, recorded and never acted on.
     pub shadows: Vec<String>,

@@ -109,12 +109,11 @@ impl Walk {
             let occurrence = self.memory.count_asking(asked.key);
             questions.push(AskedQuestion { question, occurrence });
         }
-        let decider = asked.decider.or(chain.train().default_decider.as_deref());
         Ok(Ask {
             node: index,
             state,
             questions,
-            decider: decider.map(str::to_string),
+            decider: asked.decider.map(str::to_string),
             shadows: asked.shadows.to_vec(),
             wait_for_shadows_ms: asked.wait_for_shadows_ms,
         })

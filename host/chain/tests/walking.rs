@@ -297,7 +297,7 @@ fn askings_are_counted_per_key() {
     assert_eq!(asked, ["Fraud:0", "Ill:0 Fraud:1", "Fraud:2"]);
 }
 
-/// Q2, Q5: a step asks in its own words and of its own decider where it has them, and of the train's otherwise.
+/// Q2, Q5: a step asks in its own words and of its own decider where it has them.
 #[test]
 fn a_step_asks_in_its_words_and_of_its_decider() {
     let asked = |change: &dyn Fn(&mut crate::chain::declaration::Decide)| {
@@ -312,7 +312,7 @@ fn a_step_asks_in_its_words_and_of_its_decider() {
     };
     let plain = asked(&|_| {});
     assert_eq!(plain.questions[0].question, yes_no("Fraud"));
-    assert_eq!(plain.decider.as_deref(), Some("rules"));
+    assert_eq!(plain.decider, None);
     assert_eq!((plain.shadows.len(), plain.wait_for_shadows_ms), (0, None));
     let own = asked(&|step| {
         step.questions[0].instructions = Some("Really?".to_string());
