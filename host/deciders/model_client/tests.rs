@@ -277,6 +277,17 @@ async fn connections_that_fail_are_classified() {
     assert_eq!(refused.class(), FailureClass::Transient);
     assert_eq!(refused.waits.len(), 2);
     assert!(refused.message().contains("connection refused"), "{}", refused.message());
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let plain = format!("https://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let no_tls = post(vec![], |settings| settings.endpoint = plain).await;
+    assert_eq!((no_tls.class(), no_tls.waits.len()), (FailureClass::Permanent, 0));
+    assert!(no_tls.message().contains("no TLS connection"), "{}", no_tls.message());
 }
 
 /// Q37, Q38: as many requests are under way as may be, and waiting for that is no part of an attempt's time.
