@@ -1,7 +1,8 @@
 //! Who answers questions: deciders by name, and which of them a question goes to.
 //!
 //! A train may ship rule deciders of its own; all others are set up on the host. A step names its decider, or else its
-//! train does. An operator can put others in their place: for a question, for all steps that name none, or for everything.
+//! train does. An operator can put others in their place: for a question, for all steps that name none, or for
+//! everything.
 
 pub mod cascade;
 pub mod host;
