@@ -28,13 +28,10 @@ impl Settings {
     /// # Errors
     /// [`CliError`] names everything that is wrong with the file.
     pub fn deciders(&self, folder: &Path) -> Result<HostDeciders, CliError> {
-        let mut host = match &self.config {
-            Some(path) => deciders_file::read(path)?,
-            None => {
-                let path = folder.join(FILE);
-                if path.is_file() { deciders_file::read(&path)? } else { HostDeciders::default() }
-            }
-        };
+        let beside = folder.join(FILE);
+        let stated = self.config.as_ref().or_else(|| beside.is_file().then_some(&beside));
+        let mut host =
+            stated.map(|path| deciders_file::read(path)).transpose()?.unwrap_or_default();
         if self.decider.is_some() {
             host.default.clone_from(&self.decider);
         }

@@ -89,7 +89,7 @@ fn read_document(document: &DeTable<'_>, folder: &Path, faults: &mut Faults<'_>)
             let name = name.get_ref().clone().into_owned();
             match read_decider(table, value, &title, folder, faults) {
                 Some(Stated::Decider(decider)) => {
-                    host.by_name.insert(name, Arc::new(decider));
+                    host.by_name.insert(name, decider);
                 }
                 Some(Stated::Cascade(cascade)) => {
                     cascades.insert(name, cascade);
@@ -104,7 +104,7 @@ fn read_document(document: &DeTable<'_>, folder: &Path, faults: &mut Faults<'_>)
 }
 
 enum Stated<'t> {
-    Decider(Decider),
+    Decider(Arc<Decider>),
     Cascade(StatedCascade<'t>),
 }
 
@@ -139,12 +139,13 @@ fn read_decider<'t>(
         return None;
     };
     let section = Section::new(table, value.span(), title, keys(kind), faults);
-    match kind {
-        Kind::SystemOne => models::system_one(&section, folder, faults).map(Stated::Decider),
-        Kind::OpenAi => models::openai(&section, folder, faults).map(Stated::Decider),
-        Kind::Cascade => cascades::read(section, faults).map(Stated::Cascade),
-        Kind::Scripted => scripted(&section, folder, faults).map(Stated::Decider),
-    }
+    let decider = match kind {
+        Kind::SystemOne => models::system_one(&section, folder, faults),
+        Kind::OpenAi => models::openai(&section, folder, faults),
+        Kind::Scripted => scripted(&section, folder, faults),
+        Kind::Cascade => return cascades::read(section, faults).map(Stated::Cascade),
+    };
+    decider.map(|decider| Stated::Decider(Arc::new(decider)))
 }
 
 fn scripted(section: &Section<'_>, folder: &Path, faults: &mut Faults<'_>) -> Option<Decider> {
