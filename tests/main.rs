@@ -23,4 +23,5 @@ mod cli_operate;
 mod bad_databases;
 #[macro_use]
 mod processes;
+mod simulation;
 mod readme;

@@ -52,8 +52,7 @@ pub(crate) fn on_postgres<F: Future<Output = ()>>(name: &str, case: impl FnOnce(
 }
 
 async fn checked<F: Future<Output = ()>>(store: StoreWorld, case: impl FnOnce(Arc<World>) -> F) {
-    let world = Arc::new(World { store, hosts: Mutex::default() });
-    world.set_clock(0);
+    let world = World::of(store);
     case(Arc::clone(&world)).await;
     invariants::hold(&world.store.db).await;
     world.nothing_is_forgotten().await;
@@ -80,7 +79,24 @@ pub(crate) struct TestHost {
     canceller: Canceller,
 }
 
+/// A part of a host that does its work in passes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part {
+    Manager,
+    Dispatcher,
+    Heartbeat,
+    Reaper,
+    Canceller,
+}
+
 impl World {
+    /// One around a store. Its clock stands at the start of 2026.
+    pub(crate) fn of(store: StoreWorld) -> Arc<Self> {
+        let world = Arc::new(Self { store, hosts: Mutex::default() });
+        world.set_clock(0);
+        world
+    }
+
     /// The same store, as another tenant sees it.
     pub(crate) fn of_tenant(&self, tenant: TenantId) -> Self {
         let StoreWorld { db, url, .. } = &self.store;
@@ -320,6 +336,17 @@ impl TestHost {
             seen.push(event);
         }
         seen
+    }
+
+    /// A pass of one part, which may fail.
+    pub(crate) async fn try_pass(&mut self, part: Part) -> Result<(), EngineError> {
+        match part {
+            Part::Manager => self.manager.pass().await.map(drop),
+            Part::Dispatcher => self.dispatcher.pass().await.map(drop),
+            Part::Heartbeat => self.heartbeat.pass().await.map(drop),
+            Part::Reaper => self.reaper.pass().await.map(drop),
+            Part::Canceller => self.canceller.pass().await.map(drop),
+        }
     }
 
     /// A pass of the dispatcher alone; the runs it started may still be in progress.

@@ -18,7 +18,7 @@ macro_rules! process_cases {
 }
 
 mod host;
-mod random;
+pub(crate) mod random;
 mod site;
 
 mod hand_over;

@@ -23,6 +23,11 @@ impl Random {
         Self(seed)
     }
 
+    /// From a seed.
+    pub(crate) const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Any number.
     pub(crate) fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
