@@ -38,7 +38,7 @@ async fn dispatched(w: &World, host: &mut TestHost) {
     while !matches!(host.try_dispatch().await, Ok(1)) {}
 }
 
-/// R13, W3: a run waits for a store that went away after any of its writes, and does nothing again.
+/// A run waits for a store that went away after any of its writes, and does nothing again.
 async fn a_run_waits_for_its_store(w: Arc<World>) {
     w.deploy("probe").await;
     let faults = Faults::none();
@@ -69,7 +69,7 @@ async fn a_run_waits_for_its_store(w: Arc<World>) {
     everything_is_there_once(&w, runs).await;
 }
 
-/// W3: a write that is durable although the store did not say so is not made again, whichever it is.
+/// A write that is durable although the store did not say so is not made again, whichever it is.
 async fn a_write_whose_answer_was_lost_is_there_once(w: Arc<World>) {
     w.deploy("probe").await;
     let faults = Faults::none();
@@ -92,7 +92,7 @@ async fn a_write_whose_answer_was_lost_is_there_once(w: Arc<World>) {
     assert_eq!(w.store.rows(spent).await, ["1"]);
 }
 
-/// R13, T5: when others have given the host up meanwhile, what it held back counts for nothing and fails nothing.
+/// T5: when others have given the host up meanwhile, what it held back counts for nothing and fails nothing.
 async fn an_end_that_comes_after_the_claim_was_lost_is_dropped(w: Arc<World>) {
     w.deploy("probe").await;
     let faults = Faults::none();
@@ -153,7 +153,7 @@ async fn silence_during_an_outage_is_no_death(w: Arc<World>) {
     assert_eq!(w.states().await, "failed");
 }
 
-/// W3: a transaction that somebody leaves open holds up the run it touches, and that one only as long as it is open.
+/// A transaction that somebody leaves open holds up the run it touches, and that one only as long as it is open.
 async fn a_transaction_held_open_delays_what_it_holds(w: Arc<World>) {
     w.deploy("probe").await;
     let faults = Faults::none();
