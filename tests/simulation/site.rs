@@ -136,6 +136,8 @@ impl Site {
 
     /// Takes the next step, and says which.
     pub(super) async fn step(&mut self) -> String {
+        // So that a run which a requeue starts never ends at the instant of the dead letter that it retries.
+        self.advance(1);
         let index = self.random.below(HOSTS);
         let step = match self.random.below(20) {
             0..=10 => self.pass(index).await,
