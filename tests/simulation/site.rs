@@ -142,7 +142,7 @@ impl Site {
         let step = match self.random.below(20) {
             0..=10 => self.pass(index).await,
             11 | 12 => self.let_runs_end(index).await,
-            13 => self.jump().await,
+            13 => self.jump(),
             14 => self.outage(index).await,
             _ => self.operate().await,
         };
@@ -170,7 +170,7 @@ impl Site {
     }
 
     /// Moves the clock on, mostly by a little.
-    async fn jump(&mut self) -> String {
+    fn jump(&mut self) -> String {
         let jumps = [1, 5, 31, 61, 301, 3_600, 43_200];
         let seconds = jumps[self.random.below(jumps.len())];
         self.advance(seconds);
