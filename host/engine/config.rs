@@ -11,6 +11,7 @@ use crate::decide::replay;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::host::HostDeciders;
 use crate::engine::chains::Chains;
+use crate::engine::cleanup::CleanupConfig;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
 use crate::engine::seal::MemoryKey;
@@ -72,6 +73,8 @@ pub struct EngineConfig {
     /// How long runs have to reach a boundary when the host drains. After that the junction they are in is given up,
     /// and runs again where they continue.
     pub shutdown_timeout: Duration,
+    /// What is deleted when it is old.
+    pub cleanup: CleanupConfig,
     /// What guests may use.
     pub limits: Limits,
     /// A script that answers every question in place of the trains' own deciders.
@@ -132,6 +135,7 @@ impl EngineConfig {
             stale_pending_timeout: Duration::from_mins(20),
             stale_in_progress_timeout: Duration::from_hours(1),
             shutdown_timeout: Duration::from_secs(30),
+            cleanup: CleanupConfig::default(),
             limits: Limits::default(),
             answers: None,
             deciders: Arc::default(),
@@ -160,6 +164,8 @@ pub struct Shared {
     pub reaper_nudge: Notify,
     /// Ends the pause of the canceller.
     pub canceller_nudge: Notify,
+    /// Makes the cleanup pass at once.
+    pub cleanup_nudge: Notify,
     /// Ends the pause of the heartbeat.
     pub heartbeat_nudge: Notify,
     /// Set when this host takes up nothing new, and its runs stop at their next boundary.
@@ -200,6 +206,7 @@ impl Shared {
             dispatcher_nudge: Notify::new(),
             reaper_nudge: Notify::new(),
             canceller_nudge: Notify::new(),
+            cleanup_nudge: Notify::new(),
             heartbeat_nudge: Notify::new(),
             drain: CancellationToken::new(),
             halt: CancellationToken::new(),

@@ -2,7 +2,7 @@
 //!
 //! - [`job_runner`] takes one run through its chain; [`asking`] asks its questions; [`journal`] is where it records.
 //! - [`supervisor`] is a whole engine. Its loops are [`service`]s, each with one bounded pass: [`manifest_manager`],
-//!   [`job_dispatcher`], [`canceller`], [`heartbeat`] and [`reaper`]. `wakeups` makes them look sooner;
+//!   [`job_dispatcher`], [`canceller`], [`heartbeat`], [`reaper`] and [`cleanup`]. `wakeups` makes them look sooner;
 //!   [`events`] tells what happens.
 //! - [`worker`] gives a claimed run what it needs, from [`trains`], a [`replay`] and a [`run_journal`], and writes
 //!   how it left.
@@ -13,6 +13,7 @@ pub mod asking;
 mod branches;
 pub mod canceller;
 pub mod chains;
+pub mod cleanup;
 mod completion;
 pub mod config;
 pub mod due;

@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::engine::canceller::Canceller;
+use crate::engine::cleanup::Cleanup;
 pub use crate::engine::config::EngineConfig;
 use crate::engine::config::Shared;
 use crate::engine::error::causes;
@@ -64,6 +65,8 @@ impl Engine {
         self.spawn(dispatcher, config.job_dispatcher_interval, &self.stop, |s| &s.dispatcher_nudge);
         let reaper = Reaper::new(Arc::clone(shared), self.workers.clone());
         self.spawn(reaper, heartbeat_interval, &self.stop, |s| &s.reaper_nudge);
+        let cleanup = Cleanup::new(Arc::clone(shared));
+        self.spawn(cleanup, config.cleanup.interval, &self.stop, |s| &s.cleanup_nudge);
         self.loops.spawn(wakeups::of_this_process(Arc::clone(shared), self.stop.clone()));
         self.loops.spawn(wakeups::of_all_hosts(Arc::clone(shared), self.stop.clone()));
         let canceller = Canceller::new(Arc::clone(shared), self.workers.clone());

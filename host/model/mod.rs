@@ -9,6 +9,7 @@ pub mod failure;
 pub mod fairness;
 pub mod ids;
 pub mod json;
+pub mod kinship;
 pub mod limits;
 pub mod message;
 pub mod name;

@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = migrations![
     13 "0013_dispatch",
     15 "0015_schedules",
     16 "0016_wake_ups",
+    17 "0017_cleanup",
     24 "0024_access",
 ];
 

@@ -8,13 +8,14 @@
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
 //! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`], their [`endings`] and [`parked`]; what a run leaves
 //! in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of
-//! them; the [`sources`] that retries take over from; [`tokens`] of the API and its [`audit`]; [`statistics`]; and
-//! [`wakeups`], which only make things happen sooner.
+//! them; the [`cleanup`] of what is old; the [`sources`] that retries take over from; [`tokens`] of the API and its
+//! [`audit`]; [`statistics`]; and [`wakeups`], which only make things happen sooner.
 
 pub mod audit;
 pub mod capacity;
 pub mod checkpoints;
 pub mod claim;
+pub mod cleanup;
 pub mod components;
 pub mod dead_letters;
 pub mod decisions;
