@@ -199,6 +199,18 @@ pub(super) fn set(config: &mut EngineConfig, file: &ManifestFile) {
         config.exclude_from_max_active_jobs.clone_from(trains);
     }
     take(stated.max_dispatch_attempts, &mut config.dispatch.attempts_max);
+    let cleanup = &mut config.cleanup;
+    take(stated.metadata_cleanup_interval, &mut cleanup.interval);
+    take(stated.metadata_cleanup_retention, &mut cleanup.retention);
+    take(stated.metadata_cleanup_batch_size, &mut cleanup.batch_size);
+    if let Some(trains) = &stated.metadata_cleanup_trains {
+        cleanup.trains.clone_from(trains);
+    }
+    match (stated.auto_purge_dead_letters, stated.dead_letter_retention_period) {
+        (Some(false), _) => cleanup.dead_letter_retention = None,
+        (_, Some(retention)) => cleanup.dead_letter_retention = Some(retention),
+        (_, None) => {}
+    }
 }
 
 /// Prints what happens until somebody interrupts.

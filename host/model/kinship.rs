@@ -67,10 +67,13 @@ mod tests {
         runs.iter().copied().map(RunId).collect()
     }
 
+    /// What it shows; the runs; those pinned, open and expected.
+    type Case<'a> = (&'a str, &'a [Relative], &'a [i64], &'a [i64], &'a [i64]);
+
     /// R59, R61, W21: what is linked is deleted together or not at all.
     #[test]
     fn linked_runs_share_one_fate() {
-        let cases: &[(&str, &[Relative], &[i64], &[i64], &[i64])] = &[
+        let cases: &[Case<'_>] = &[
             (
                 "nothing is linked",
                 &[run(1, None, None, true), run(2, None, None, false)],

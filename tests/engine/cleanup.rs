@@ -145,7 +145,7 @@ async fn a_train_may_have_a_retention_of_its_own(w: Arc<World>) {
     w.deploy("probe").await;
     let own = |config: &mut EngineConfig| {
         config.cleanup.trains =
-            BTreeMap::from([("probe".to_owned(), Some(Duration::from_secs(60)))]);
+            BTreeMap::from([("probe".to_owned(), Some(Duration::from_mins(1)))]);
         config.cleanup.retention = Duration::from_hours(1);
     };
     let mut host = w.host_with("one", own).await;

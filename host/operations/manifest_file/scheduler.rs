@@ -1,9 +1,11 @@
 //! `[scheduler]`: options that hold for everything a host does.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toml::de::DeTable;
 
+use crate::operations::duration;
 use crate::operations::manifest_file::{MISFIRES, SECOND, TEN_YEARS, or_none, whole_seconds};
 use crate::operations::table::{Faults, Place, Section};
 use crate::store::MisfirePolicy;
@@ -15,7 +17,7 @@ const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_hours(1);
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 24] = [
     "polling_interval",
     "manifest_manager_polling_interval",
     "job_dispatcher_polling_interval",
@@ -34,6 +36,12 @@ const KEYS: [&str; 18] = [
     "max_retry_delay",
     "default_misfire_policy",
     "default_misfire_threshold",
+    "metadata_cleanup_trains",
+    "metadata_cleanup_interval",
+    "metadata_cleanup_retention",
+    "metadata_cleanup_batch_size",
+    "auto_purge_dead_letters",
+    "dead_letter_retention_period",
 ];
 
 /// Options of the scheduler. What is `None` keeps its default.
@@ -73,6 +81,18 @@ pub struct Scheduler {
     pub default_misfire_policy: Option<MisfirePolicy>,
     /// How late is not missed, where the manifest does not state it.
     pub default_misfire_threshold_seconds: Option<i32>,
+    /// The trains whose finished runs are deleted when they are old, `name` or `name=7d`.
+    pub metadata_cleanup_trains: Option<BTreeMap<String, Option<Duration>>>,
+    /// Time between two sweeps.
+    pub metadata_cleanup_interval: Option<Duration>,
+    /// How long runs are kept, where their train does not state it.
+    pub metadata_cleanup_retention: Option<Duration>,
+    /// How many runs one transaction deletes.
+    pub metadata_cleanup_batch_size: Option<u32>,
+    /// Whether resolved dead letters are deleted when they are old.
+    pub auto_purge_dead_letters: Option<bool>,
+    /// How long resolved dead letters are kept.
+    pub dead_letter_retention_period: Option<Duration>,
 }
 
 impl Default for Scheduler {
@@ -95,6 +115,12 @@ impl Default for Scheduler {
             max_retry_delay: None,
             default_misfire_policy: None,
             default_misfire_threshold_seconds: None,
+            metadata_cleanup_trains: None,
+            metadata_cleanup_interval: None,
+            metadata_cleanup_retention: None,
+            metadata_cleanup_batch_size: None,
+            auto_purge_dead_letters: None,
+            dead_letter_retention_period: None,
         }
     }
 }
@@ -117,6 +143,12 @@ impl Scheduler {
             ("retry_delay", self.retry_delay.is_some()),
             ("retry_backoff_multiplier", self.retry_backoff_multiplier.is_some()),
             ("max_retry_delay", self.max_retry_delay.is_some()),
+            ("metadata_cleanup_trains", self.metadata_cleanup_trains.is_some()),
+            ("metadata_cleanup_interval", self.metadata_cleanup_interval.is_some()),
+            ("metadata_cleanup_retention", self.metadata_cleanup_retention.is_some()),
+            ("metadata_cleanup_batch_size", self.metadata_cleanup_batch_size.is_some()),
+            ("auto_purge_dead_letters", self.auto_purge_dead_letters.is_some()),
+            ("dead_letter_retention_period", self.dead_letter_retention_period.is_some()),
         ];
         stated.into_iter().filter(|(_, is_stated)| *is_stated).map(|(name, _)| name).collect()
     }
@@ -181,6 +213,58 @@ impl Scheduler {
                 Duration::ZERO,
                 faults,
             ),
+            metadata_cleanup_trains: trains(&section, faults),
+            metadata_cleanup_interval: section.duration(
+                "metadata_cleanup_interval",
+                SECOND..=THIRTY_DAYS,
+                faults,
+            ),
+            metadata_cleanup_retention: section.duration(
+                "metadata_cleanup_retention",
+                SECOND..=TEN_YEARS,
+                faults,
+            ),
+            metadata_cleanup_batch_size: section.whole(
+                "metadata_cleanup_batch_size",
+                1..=10_000,
+                faults,
+            ),
+            auto_purge_dead_letters: section.boolean("auto_purge_dead_letters", faults),
+            dead_letter_retention_period: section.duration(
+                "dead_letter_retention_period",
+                Duration::ZERO..=TEN_YEARS,
+                faults,
+            ),
         }
     }
+}
+
+/// The trains to clean up: `name`, or `name=7d` for one that keeps its runs as long.
+fn trains(
+    section: &Section<'_>,
+    faults: &mut Faults<'_>,
+) -> Option<BTreeMap<String, Option<Duration>>> {
+    let key = "metadata_cleanup_trains";
+    let mut trains = BTreeMap::new();
+    for text in section.texts(key, faults)? {
+        let (name, retention) = match text.split_once('=') {
+            None => (text.as_str(), None),
+            Some((name, kept)) => {
+                let kept = duration::parse(kept).filter(|it| (SECOND..=TEN_YEARS).contains(it));
+                if kept.is_none() {
+                    let problem = format!(
+                        "'{text}' is not a train, nor a train and a time such as '{name}=7d'"
+                    );
+                    section.fault(key, problem, faults);
+                }
+                (name, kept)
+            }
+        };
+        let before = trains.insert(name.to_owned(), retention);
+        if before.is_some_and(|before| before != retention) {
+            let problem = format!("'{name}' has two retentions; state one");
+            section.fault(key, problem, faults);
+        }
+    }
+    Some(trains)
 }

@@ -129,6 +129,14 @@ fn a_fault_names_file_line_key_and_what_to_do() {
             "m.toml:2: scheduler: unknown key 'retry_dealy'; did you mean 'retry_delay'?",
         ),
         (
+            "[scheduler]\nmetadata_cleanup_trains = [\"a=soon\"]",
+            "m.toml:2: scheduler: metadata_cleanup_trains: 'a=soon' is not a train, nor a train and a time such as 'a=7d'",
+        ),
+        (
+            "[scheduler]\nmetadata_cleanup_trains = [\"a\", \"a=7d\"]",
+            "m.toml:2: scheduler: metadata_cleanup_trains: 'a' has two retentions; state one",
+        ),
+        (
             "[scheduler]\npolling_interval = \"10ms\"",
             "m.toml:2: scheduler: polling_interval: '10ms' is not from 1s to 30d",
         ),
