@@ -5,7 +5,8 @@
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
 //! - [`deciders_file`] reads the deciders of a host.
 //! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background, and [`requeue`] one
-//!   execution; [`resume`] queues one after a checkpoint. What came of an action is an [`outcome`]; [`batch`] says how much at once.
+//!   execution; [`resume`] queues one after a checkpoint. What came of an action is an [`outcome`]; [`batch`] says how
+//!   much at once.
 //! - [`enqueue`] queues a run of a train. [`manifests`], [`groups`], [`queue`] and [`runs`] list,
 //!   show, switch and cancel; [`next_runs`] tells when a manifest runs next.
 //! - [`access`] says who may ask for what, and keeps a record of it; [`tokens`] say who asks.

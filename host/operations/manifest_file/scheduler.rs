@@ -213,7 +213,14 @@ impl Scheduler {
                 Duration::ZERO,
                 faults,
             ),
-            metadata_cleanup_trains: trains(&section, faults),
+            ..Self::cleanup(&section, faults)
+        }
+    }
+
+    /// Of cleanup only.
+    fn cleanup(section: &Section<'_>, faults: &mut Faults<'_>) -> Self {
+        Self {
+            metadata_cleanup_trains: trains(section, faults),
             metadata_cleanup_interval: section.duration(
                 "metadata_cleanup_interval",
                 SECOND..=THIRTY_DAYS,
@@ -235,6 +242,7 @@ impl Scheduler {
                 Duration::ZERO..=TEN_YEARS,
                 faults,
             ),
+            ..Self::default()
         }
     }
 }
