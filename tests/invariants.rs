@@ -57,9 +57,10 @@ const NEVER: [(&str, &str); 16] = [
             AND r.train_state IN ('pending', 'in_progress')) > CASE WHEN w.status = 'dispatched' THEN 1 ELSE 0 END",
     ),
     (
-        "two active runs of one manifest",
-        "SELECT CAST(manifest_id AS TEXT) FROM metadata WHERE train_state IN ('pending', 'in_progress')
-         AND manifest_id IS NOT NULL GROUP BY manifest_id HAVING COUNT(*) > 1",
+        "two active runs of one manifest that nobody asked for",
+        "SELECT CAST(r.manifest_id AS TEXT) FROM metadata r JOIN work_queue w ON w.metadata_id = r.id
+         WHERE r.train_state IN ('pending', 'in_progress') AND r.manifest_id IS NOT NULL
+         AND NOT w.is_explicit_trigger GROUP BY r.manifest_id HAVING COUNT(*) > 1",
     ),
     (
         "two runs of one subject at once",

@@ -12,7 +12,7 @@ use trax::store::queue::{self, NewEntry};
 
 use crate::engine::world::{TestHost, World, queued};
 
-/// Answers what `probe-routes` asks.
+/// Answers what `probe-replays` asks.
 pub(crate) const LEFT: &str = r#"{"Lane":{"choice":"Left","confidence":0.9}}"#;
 /// Answers it otherwise.
 pub(crate) const RIGHT: &str = r#"{"Lane":{"choice":"Right","confidence":0.8}}"#;
@@ -47,7 +47,7 @@ impl World {
     pub(crate) async fn failed_once(&self, input: &str, answers: &str) -> ManifestId {
         self.deploy("probe").await;
         let mut host = self.answering("asking", answers).await;
-        let manifest = self.manifest("nightly", "probe-routes", input, 9).await;
+        let manifest = self.manifest("nightly", "probe-replays", input, 9).await;
         host.pass().await;
         assert_eq!(self.replays().await, ["failed - -"]);
         assert_eq!(self.decided().await, ["1 Lane answers"]);
@@ -271,7 +271,7 @@ async fn a_run_by_hand_fails_when_its_source_is_gone(w: Arc<World>) {
     let new = NewEntry {
         input: Some("{}"),
         replay_decisions_of: Some(RunId(77)),
-        ..NewEntry::new(w.store.tenant, "probe-routes")
+        ..NewEntry::new(w.store.tenant, "probe-replays")
     };
     w.store.enqueue(&new).await;
 
@@ -296,7 +296,7 @@ async fn a_run_by_hand_fails_on_a_host_that_does_not_record(w: Arc<World>) {
     let new = NewEntry {
         input: Some(FAILS_ONCE),
         replay_decisions_of: Some(RunId(1)),
-        ..NewEntry::new(w.store.tenant, "probe-routes")
+        ..NewEntry::new(w.store.tenant, "probe-replays")
     };
     w.store.enqueue(&new).await;
 
@@ -378,7 +378,7 @@ async fn a_run_that_is_killed_after_its_decision_is_replayed(w: Arc<World>) {
     w.deploy("probe").await;
     let input = r#"{"acts":{"GoLeft":[{"only_up_to_attempt":1},"loop_until_cancelled"]}}"#;
     let mut first = w.answering("first", LEFT).await;
-    w.manifest("nightly", "probe-routes", input, 3).await;
+    w.manifest("nightly", "probe-replays", input, 3).await;
     first.manage().await;
     let mut events = first.shared.events.watch();
     first.dispatch().await;
@@ -410,7 +410,7 @@ async fn a_state_is_hashed_under_the_hosts_key(w: Arc<World>) {
     };
     let key = |byte: u8| StateHasher::keyed(&[byte; 32]).unwrap();
     let mut keyed = host("keyed", LEFT, key(1)).await;
-    w.manifest("nightly", "probe-routes", FAILS_ALWAYS, 9).await;
+    w.manifest("nightly", "probe-replays", FAILS_ALWAYS, 9).await;
     keyed.pass().await;
     let hashes = w.store.rows("SELECT state_hash FROM decision").await;
     assert!(hashes[0].starts_with("k1:") && hashes[0].len() == 67, "{hashes:?}");
@@ -487,7 +487,10 @@ async fn a_retrys_entry_is_the_manifests(w: Arc<World>) {
         JOIN manifest m ON m.id = w.manifest_id WHERE status = 'queued'";
     let entry = entry.replace("CAST(priority", "CAST(w.priority");
     let rows = w.store.rows(&entry).await;
-    assert!(rows[0].starts_with(&format!("probe-routes {FAILS_ONCE} - 20 nightly 1 ")), "{rows:?}");
+    assert!(
+        rows[0].starts_with(&format!("probe-replays {FAILS_ONCE} - 20 nightly 1 ")),
+        "{rows:?}"
+    );
     let id = w.store.rows("SELECT CAST(MAX(id) AS TEXT) FROM work_queue").await.remove(0);
     let id = trax::model::ids::EntryId(id.parse().unwrap());
     let entry = w.store.read(async |tx| queue::detail(tx, w.store.tenant, id).await).await;
@@ -554,7 +557,7 @@ async fn askings_inside_a_junction_are_replayed(w: Arc<World>) {
 async fn a_refused_answer_is_not_replayed(w: Arc<World>) {
     w.deploy("probe").await;
     let mut host = w.answering("unfit", r#"{"Lane":{"choice":"Up"}}"#).await;
-    w.manifest("nightly", "probe-routes", "{}", 3).await;
+    w.manifest("nightly", "probe-replays", "{}", 3).await;
     host.pass().await;
     let rows = w.store.rows("SELECT answer, refused FROM decision").await;
     let unfit = r#"{"choice":"Up","confidence":1} the choice is not one of the options offered"#;
@@ -570,7 +573,7 @@ async fn a_refused_answer_is_not_replayed(w: Arc<World>) {
 async fn a_decision_that_is_not_recorded_fails_its_run(w: Arc<World>) {
     w.deploy("probe").await;
     let mut host = w.answering("left", LEFT).await;
-    w.manifest("nightly", "probe-routes", "{}", 9).await;
+    w.manifest("nightly", "probe-replays", "{}", 9).await;
     let refusing = if w.store.db.is_postgres() {
         "ALTER TABLE decision ADD CONSTRAINT never CHECK (question_key = '')"
     } else {

@@ -44,7 +44,7 @@ async fn retries_and_requeues_of_an_execution_meet(w: Arc<World>) {
     let mut one = w.answering("one", LEFT).await;
     let mut two = w.answering("two", LEFT).await;
     for seed in 0..SEEDS {
-        w.manifest(&format!("m{seed}"), "probe-routes", FAILS, 9).await;
+        w.manifest(&format!("m{seed}"), "probe-replays", FAILS, 9).await;
         one.pass().await;
         let failed = w.last_run().await;
         let requeued = async |who| {
@@ -92,7 +92,7 @@ async fn requeues_of_a_dead_letter_and_of_its_execution_meet(w: Arc<World>) {
     let mut one = w.answering("one", LEFT).await;
     let mut two = w.answering("two", LEFT).await;
     for seed in 0..SEEDS {
-        w.manifest(&format!("m{seed}"), "probe-routes", FAILS, 0).await;
+        w.manifest(&format!("m{seed}"), "probe-replays", FAILS, 0).await;
         one.pass().await;
         let failed = w.last_run().await;
         one.manage().await;

@@ -25,7 +25,7 @@ impl World {
     async fn dead_lettered(&self, name: &str) -> TestHost {
         self.deploy("probe").await;
         let mut host = self.answering(&format!("asks-{name}"), LEFT).await;
-        self.manifest(name, "probe-routes", FAILS_ONCE, 0).await;
+        self.manifest(name, "probe-replays", FAILS_ONCE, 0).await;
         host.pass().await;
         assert_eq!(queued(&host.manage().await), ["dead letter"]);
         self.advance(HOUR).await;
@@ -55,7 +55,7 @@ impl World {
             input: Some("{}"),
             replay_decisions_of: Some(RunId(run)),
             when: When::After(std::time::Duration::from_hours(99)),
-            ..NewEntry::new(self.store.tenant, "probe-routes")
+            ..NewEntry::new(self.store.tenant, "probe-replays")
         };
         self.store.enqueue(&new).await
     }
@@ -148,7 +148,7 @@ async fn a_requeue_after_a_failed_replay_asks_afresh(w: Arc<World>) {
     w.deploy("probe").await;
     let fails = r#"{"acts":{"Act":[{"fail":{"name":"Lost"}}]}}"#;
     let mut host = w.answering("left", LEFT).await;
-    w.manifest("nightly", "probe-routes", fails, 1).await;
+    w.manifest("nightly", "probe-replays", fails, 1).await;
     host.pass().await;
     host.manage().await;
     w.advance(300).await;
@@ -277,7 +277,7 @@ async fn the_claim_enforces_that_answers_are_replayed_once(w: Arc<World>) {
     let late = NewEntry {
         input: Some("{}"),
         replay_decisions_of: Some(RunId(1)),
-        ..NewEntry::new(w.store.tenant, "probe-routes")
+        ..NewEntry::new(w.store.tenant, "probe-replays")
     };
     w.store.enqueue(&late).await;
 

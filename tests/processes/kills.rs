@@ -147,13 +147,15 @@ fn every_end_is_counted_once(site: &Site) {
             "SELECT CAST(r.id AS TEXT) FROM metadata r WHERE r.train_state = 'completed' AND (
                 EXISTS (SELECT 1 FROM junction_run j WHERE j.metadata_id = r.id AND j.state <> 'completed')
                 OR (SELECT COUNT(*) FROM junction_run j WHERE j.metadata_id = r.id AND j.kind = 'junction')
-                    <> CASE r.name WHEN 'probe' THEN 1 WHEN 'probe-routes' THEN 2 ELSE 3 END)",
+                    <> CASE r.name WHEN 'probe' THEN 1 WHEN 'probe-routes'
+                        THEN CASE WHEN r.resume_from IS NULL THEN 2 ELSE 1 END ELSE 3 END)",
         ),
         (
-            "completed runs without exactly one answer",
+            "completed runs without exactly one answer, or resumed ones with one",
             "SELECT CAST(r.id AS TEXT) FROM metadata r JOIN manifest m ON m.id = r.manifest_id
              WHERE r.train_state = 'completed' AND m.external_id IN ('routes', 'asks')
-             AND 1 <> (SELECT COUNT(*) FROM decision d WHERE d.metadata_id = r.id)",
+             AND CASE WHEN r.resume_from IS NULL THEN 1 ELSE 0 END
+                <> (SELECT COUNT(*) FROM decision d WHERE d.metadata_id = r.id)",
         ),
     ] {
         assert_eq!(site.rows(sql), [""; 0], "{what}");

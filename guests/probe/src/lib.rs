@@ -28,6 +28,7 @@
 //! | `probe-chain` | `Act1`, `Act2`, `Act3` |
 //! | `probe-per-run` | `Act1`, `Act2` in one instance per run |
 //! | `probe-routes` | switch on `Lane` (bar 0.5; `GoLeft`, `GoRight`, otherwise `GoNowhere`), checkpoint, `Act` |
+//! | `probe-replays` | the same without the checkpoint |
 //! | `probe-decides` | decide `Level` and `Ready`, gate (yes from 0.8, no below 0.2, unsure), scale, `Act` |
 //! | `probe-parallel` | branches `left` (`ActLeft`) and `right` (`ActRight`), then `Act` |
 //! | `probe-resumes` | `Act1`, checkpoint, branches `left` (`ActLeft`, checkpoint, `ActLeft2`), `right`, gate, `Act` |
@@ -55,6 +56,7 @@ trax_sdk::export!(
     probe_chain,
     probe_per_run,
     probe_routes,
+    probe_replays,
     probe_decides,
     probe_parallel,
     probe_resumes,
@@ -137,6 +139,21 @@ fn probe_routes(train: NewTrain) -> Train {
             .checkpoint::<Routed>()
             .junction("Act", act_after_route)
     })
+}
+
+fn probe_replays(train: NewTrain) -> Train {
+    scripted(train, "probe-replays", "Takes the lane that its input says, and keeps nothing.")
+        .chain(|chain| {
+            chain
+                .switch::<Lane>(|lane| {
+                    lane.asking_about::<Script>()
+                        .require_confidence(0.5)
+                        .when(Lane::Left, |track| track.junction("GoLeft", go_left))
+                        .when(Lane::Right, |track| track.junction("GoRight", go_right))
+                        .otherwise("Otherwise", |track| track.junction("GoNowhere", go_nowhere))
+                })
+                .junction("Act", act_after_route)
+        })
 }
 
 fn probe_decides(train: NewTrain) -> Train {
