@@ -291,3 +291,27 @@ impl Drop for Fold {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R113, R137: how jobs are spelled, kept and explained.
+    #[test]
+    fn jobs_are_spelled_kept_and_explained_as_documented() {
+        use JobStatus::{Canceled, Failed, Running, Succeeded};
+        let spelled = [Running, Succeeded, Failed, Canceled].map(JobStatus::as_str);
+        assert_eq!(spelled, ["Running", "Succeeded", "Failed", "Canceled"]);
+        assert_eq!((RETENTION, RETAINED_MAX), (Duration::from_hours(24), 100));
+        let ends = "Dead letters it requeued stay requeued; requeueAllDeadLetters again requeues the rest.";
+        let failed = "The requeue stopped on a server failure; the server's log has the detail.";
+        assert_eq!(message::REQUEUE_JOB_FAILED, format!("{failed} {ends}"));
+        let canceled = "The requeue stopped because the server was shutting down.";
+        assert_eq!(message::REQUEUE_JOB_CANCELED, format!("{canceled} {ends}"));
+        assert_eq!(
+            message::requeue_job_of_other_mode(true),
+            "A requeue-all that asks its deciders afresh is already running on this node, so this one was not \
+             started. Read requeueAllJob(id) until it finishes, then ask again."
+        );
+    }
+}
