@@ -80,15 +80,17 @@ impl Serve {
         ready(&mut config, &db).await?;
         let engine = Arc::new(Engine::start(config, db.clone(), guests));
         let stop = CancellationToken::new();
+        let jobs = RequeueJobs::new(db.clone(), stop.clone());
+        let address = listener.local_addr()?;
         let serving = tokio::spawn(server::serve(
             listener,
-            self.api(&db, tenant, &engine, &stop),
+            self.api(&db, tenant, &engine, jobs.clone()),
             stop.clone(),
         ));
-        self.say_where(&db, output)?;
+        say_where(address, &db, output)?;
         interrupts.recv().await;
         let ended = tokio::select! {
-            () = end(&engine, &stop) => exit::DONE,
+            () = end(&engine, &jobs, &stop) => exit::DONE,
             _ = interrupts.recv() => exit::INTERRUPTED,
         };
         if ended == exit::DONE {
@@ -122,32 +124,26 @@ impl Serve {
         bound.map_err(|source| CliError::Listen { address: self.listen, source })
     }
 
-    fn api(
-        &self,
-        db: &Db,
-        tenant: TenantId,
-        engine: &Arc<Engine>,
-        stop: &CancellationToken,
-    ) -> Api {
-        let jobs = RequeueJobs::new(db.clone(), stop.clone());
+    fn api(&self, db: &Db, tenant: TenantId, engine: &Arc<Engine>, jobs: RequeueJobs) -> Api {
         let anonymous = self.no_auth.then_some(Anonymous { tenant, role: Role::Admin });
         Api::new(db.clone(), jobs, Some(Arc::clone(engine)), anonymous, self.behind_proxy)
     }
+}
 
-    fn say_where(&self, db: &Db, output: &mut Output) -> Result<(), CliError> {
-        let url = format!("http://{}", self.listen);
-        if output.is_json {
-            output.json_line(&json!({ "event": "serving", "url": url }))?;
-        } else {
-            let place = db.place();
-            output.line(styled(FAINT, format!("serving {url} on {place}; Ctrl-C ends")))?;
-        }
-        output.flush()
+fn say_where(address: SocketAddr, db: &Db, output: &mut Output) -> Result<(), CliError> {
+    let url = format!("http://{address}");
+    if output.is_json {
+        output.json_line(&json!({ "event": "serving", "url": url }))?;
+    } else {
+        let place = db.place();
+        output.line(styled(FAINT, format!("serving {url} on {place}; Ctrl-C ends")))?;
     }
+    output.flush()
 }
 
 /// Takes up nothing new, and lets what has begun reach its next boundary.
-async fn end(engine: &Engine, stop: &CancellationToken) {
+async fn end(engine: &Engine, jobs: &RequeueJobs, stop: &CancellationToken) {
     stop.cancel();
     engine.drain().await;
+    jobs.idle().await;
 }

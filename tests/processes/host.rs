@@ -28,7 +28,12 @@ impl HostProcess {
 
     /// Starts it with more arguments.
     pub(crate) fn start_with(desk: &Desk, arguments: &[&str]) -> Self {
-        let mut command = desk.command(&["dev", "--json"]);
+        Self::start_command(desk, "dev", arguments)
+    }
+
+    /// Starts a command that prints lines of JSON while it runs.
+    pub(crate) fn start_command(desk: &Desk, command: &str, arguments: &[&str]) -> Self {
+        let mut command = desk.command(&[command, "--json"]);
         let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();

@@ -24,3 +24,4 @@ mod site;
 mod hand_over;
 mod kills;
 mod restarts;
+mod serve;
