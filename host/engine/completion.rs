@@ -16,7 +16,9 @@ use crate::model::ids::{Claim, EntryId, ManifestId, TenantId};
 use crate::store::dispatch::{self, DispatchFailed, DispatchFailure};
 use crate::store::parked::{self, Stop};
 use crate::store::runs::Standing;
-use crate::store::{ParkReason, StoreError, TrainState, Tx, endings, junction_runs, runs};
+use crate::store::{
+    ParkReason, StoreError, TrainState, Tx, endings, junction_runs, manifests, runs,
+};
 
 /// The most ends in one transaction.
 const BATCH_MAX: usize = 64;
@@ -204,7 +206,13 @@ async fn together(
     }
     let mut part = tx.savepoint().await?;
     let steps: Vec<_> = steps.iter().map(|(claim, row)| (*claim, row)).collect();
+    let mut held: Vec<ManifestId> =
+        indexes.iter().filter_map(|index| ends[*index].manifest).collect();
+    held.sort_unstable();
+    held.dedup();
     let is_written = async {
+        // Before any run of them and in one order, so that two hosts never wait for each other.
+        manifests::hold_all(&mut part, &held).await?;
         if !junction_runs::write_all(&mut part, &steps).await?
             || !endings::complete_all(&mut part, &completed).await?
         {
