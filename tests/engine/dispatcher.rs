@@ -11,7 +11,8 @@ use trax::store::tenants::{self, TenantStatement};
 use crate::engine::world::World;
 
 const WORKS: &str = "{}";
-const HOLDS: &str = r#"{"acts":{"Act":["loop_until_cancelled"]}}"#;
+/// It fails once it is told to stop: a junction that ended well would have completed its run.
+const HOLDS: &str = r#"{"acts":{"Act":["loop_until_cancelled",{"fail":{}}]}}"#;
 
 async fn entries(w: &World, count: usize, input: &str) {
     for _ in 0..count {

@@ -189,7 +189,7 @@ async fn a_triggered_run_moves_the_schedule(w: Arc<World>) {
     host.workers.idle().await;
 
     w.advance(1_800).await;
-    w.set_input("nightly", r#"{"acts":{"Act":["loop_until_cancelled"]}}"#).await;
+    w.set_input("nightly", r#"{"acts":{"Act":["loop_until_cancelled",{"fail":{}}]}}"#).await;
     pull(&w, 0, false).await;
     host.dispatch().await;
     host.cancel_all(&w).await;
