@@ -1,267 +1,18 @@
-//! The database: connections, transactions, and the few things in which SQLite and Postgres truly differ.
-//!
-//! A statement is written once, in `on!`, and runs on whichever database the transaction is of. Where the texts must
-//! differ there is an [`Sql`] pair with a sentence that says why.
+//! Transactions, and what hosts take turns at within one.
 
-use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction};
-use tokio::sync::watch;
+use sqlx::{Postgres, Sqlite, Transaction};
 
-use super::error::{Place, StoreError};
-use super::faults::Faults;
-use super::open::OpenOptions;
-use crate::model::ids::Claim;
+use super::{Db, Sql, execute, on};
 use crate::model::timestamp::Timestamp;
-
-/// Evaluates a query on the concrete connection of a [`Tx`], and names the place in its error.
-macro_rules! on {
-    ($tx:expr, |$connection:ident| $query:expr) => {{
-        let tx: &mut $crate::store::db::Tx<'_> = $tx;
-        let result = match &mut tx.connection {
-            $crate::store::db::Connection::Sqlite(transaction) => {
-                let $connection = &mut **transaction;
-                $query.await
-            }
-            $crate::store::db::Connection::Postgres(transaction) => {
-                let $connection = &mut **transaction;
-                $query.await
-            }
-        };
-        result.map_err(|source| tx.place.error(source))
-    }};
-}
-pub(super) use on;
-
-/// Executes a statement on the concrete connection of a [`Tx`], and gives the number of rows it changed.
-macro_rules! execute {
-    ($tx:expr, $query:expr) => {
-        $crate::store::db::on!($tx, |connection| async {
-            $query.execute(connection).await.map(|done| done.rows_affected())
-        })
-    };
-}
-pub(super) use execute;
-
-/// A statement whose text differs between the databases.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sql {
-    pub(super) sqlite: &'static str,
-    pub(super) postgres: &'static str,
-}
-
-/// A statement that inserts for a run, from the claim `$1`, `$2`: nothing when that claim was lost. Postgres holds the
-/// run's row until the transaction ends, so that nobody claims the run in between; SQLite has one writer.
-macro_rules! fenced {
-    ($insert:literal) => {
-        fenced!($insert, "")
-    };
-    ($insert:literal, $conflict:literal) => {
-        $crate::store::db::Sql {
-            sqlite: concat!(fenced!(@text $insert), $conflict),
-            postgres: concat!(fenced!(@text $insert), " FOR SHARE ", $conflict),
-        }
-    };
-    (@text $insert:literal) => {
-        concat!(
-            $insert,
-            " FROM metadata WHERE id = $1 AND claim_token = $2 AND train_state = 'in_progress'
-                AND parked_at IS NULL "
-        )
-    };
-}
-pub(super) use fenced;
-
-/// A statement about the entries or runs whose ids `$1` lists as a JSON array.
-macro_rules! of_ids {
-    ($before:literal, $after:literal) => {
-        $crate::store::db::Sql {
-            sqlite: concat!($before, " IN (SELECT value FROM json_each($1)) ", $after),
-            postgres: concat!(
-                $before,
-                " IN (SELECT CAST(value AS BIGINT)
-                    FROM json_array_elements_text(CAST($1 AS JSON))) ",
-                $after
-            ),
-        }
-    };
-}
-pub(super) use of_ids;
-
-/// Ids as the JSON array that [`of_ids`] takes.
-pub(super) fn ids(ids: impl Iterator<Item = i64>) -> String {
-    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
-    format!("[{}]", ids.join(","))
-}
-
-/// Fails when a write under a claim changed nothing: the claim was lost.
-pub(super) fn held(claim: Claim, rows: u64) -> Result<(), StoreError> {
-    if rows == 0 { Err(StoreError::LostClaim(claim.run)) } else { Ok(()) }
-}
-
-/// The store's connections. Cloning it is cheap; all clones are one store.
-///
-/// One task holds one [`Tx`] at a time: SQLite has one writer, and in memory one connection for everything.
-#[derive(Debug, Clone)]
-pub struct Db(Arc<Inner>);
+use crate::store::error::{Place, StoreError};
 
 #[derive(Debug)]
-struct Inner {
-    pools: Pools,
-    place: Place,
-    clock: TestClock,
-    faults: Option<Faults>,
-    /// Sent to when a commit has queued something that can be dispatched now.
-    queued: watch::Sender<()>,
-    has_wake_ups: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum Pools {
-    /// One connection that writes, and some that read beside it.
-    Sqlite {
-        writer: SqlitePool,
-        readers: SqlitePool,
-    },
-    Postgres(PgPool),
-}
-
-/// Moves the database's clock, in tests.
-#[derive(Debug, Default)]
-struct TestClock {
-    skew_micros: AtomicI64,
-    /// When not 0, the clock stands still here.
-    fixed_micros: AtomicI64,
-}
-
-impl Db {
-    pub(super) fn new(pools: Pools, place: Place, options: &OpenOptions) -> Self {
-        Self(Arc::new(Inner {
-            pools,
-            place,
-            clock: TestClock::default(),
-            faults: options.faults.clone(),
-            queued: watch::Sender::new(()),
-            has_wake_ups: options.has_wake_ups,
-        }))
-    }
-
-    pub(super) fn pools(&self) -> &Pools {
-        &self.0.pools
-    }
-
-    pub(super) fn queued(&self) -> &watch::Sender<()> {
-        &self.0.queued
-    }
-
-    /// Whether hosts tell each other of queued work.
-    pub(super) fn has_wake_ups(&self) -> bool {
-        self.0.has_wake_ups
-    }
-
-    /// Where it is, in words.
-    pub fn place(&self) -> &Place {
-        &self.0.place
-    }
-
-    /// Whether it is Postgres, which wakes other hosts; SQLite serves one.
-    pub fn is_postgres(&self) -> bool {
-        matches!(self.0.pools, Pools::Postgres(_))
-    }
-
-    /// Moves the database's clock forward or back, in tests.
-    pub fn set_clock_skew(&self, micros: i64) {
-        self.0.clock.skew_micros.store(micros, Ordering::Relaxed);
-    }
-
-    /// Stops the database's clock at an instant, in tests.
-    pub fn set_clock(&self, now: Timestamp) {
-        self.0.clock.fixed_micros.store(now.as_micros(), Ordering::Relaxed);
-    }
-
-    /// Begins a transaction that writes. On SQLite it is the only one.
-    pub async fn begin(&self) -> Result<Tx<'static>, StoreError> {
-        if let Some(faults) = &self.0.faults {
-            faults.before_writing(&self.0.place)?;
-        }
-        let begun = match &self.0.pools {
-            // Taking the write lock at once: a transaction that reads first and writes later would fail when another
-            // process has written in between.
-            Pools::Sqlite { writer, .. } => {
-                writer.begin_with("BEGIN IMMEDIATE").await.map(Connection::Sqlite)
-            }
-            Pools::Postgres(pool) => pool.begin().await.map(Connection::Postgres),
-        };
-        self.transaction(begun)
-    }
-
-    /// Runs work in one transaction: kept if it succeeds, undone if it fails.
-    ///
-    /// # Errors
-    /// Whatever the work or the database reports.
-    pub async fn write<T, E: From<StoreError>>(
-        &self,
-        work: impl AsyncFnOnce(&mut Work) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut tx = Work(self.begin().await?);
-        let value = work(&mut tx).await?;
-        tx.0.commit().await?;
-        Ok(value)
-    }
-
-    /// Begins a transaction that only reads.
-    pub async fn read(&self) -> Result<Tx<'static>, StoreError> {
-        if let Some(faults) = &self.0.faults {
-            faults.before_reading(&self.0.place)?;
-        }
-        let begun = match &self.0.pools {
-            Pools::Sqlite { readers, .. } => readers.begin().await.map(Connection::Sqlite),
-            Pools::Postgres(pool) => {
-                pool.begin_with("BEGIN READ ONLY").await.map(Connection::Postgres)
-            }
-        };
-        self.transaction(begun)
-    }
-
-    /// Closes every connection once it is free.
-    pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
-        let inner = Arc::clone(&self.0);
-        async move {
-            match &inner.pools {
-                Pools::Sqlite { writer, readers } => {
-                    readers.close().await;
-                    writer.close().await;
-                }
-                Pools::Postgres(pool) => pool.close().await,
-            }
-        }
-    }
-
-    fn transaction(
-        &self,
-        begun: Result<Connection<'static>, sqlx::Error>,
-    ) -> Result<Tx<'static>, StoreError> {
-        let place = self.0.place.clone();
-        match begun {
-            Ok(connection) => Ok(Tx {
-                connection,
-                place,
-                now: None,
-                is_outermost: true,
-                has_queued: Arc::default(),
-                db: self.clone(),
-            }),
-            Err(source) => Err(place.error(source)),
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum Connection<'c> {
+pub(in crate::store) enum Connection<'c> {
     Sqlite(Transaction<'c, Sqlite>),
     Postgres(Transaction<'c, Postgres>),
 }
@@ -269,8 +20,8 @@ pub(super) enum Connection<'c> {
 /// A transaction. Dropped without [`commit`](Self::commit), it never happened.
 #[derive(Debug)]
 pub struct Tx<'c> {
-    pub(super) connection: Connection<'c>,
-    pub(super) place: Place,
+    pub(in crate::store) connection: Connection<'c>,
+    pub(in crate::store) place: Place,
     now: Option<Timestamp>,
     is_outermost: bool,
     /// Whether the transaction, in any of its parts, has queued something that can be dispatched now.
@@ -281,7 +32,7 @@ pub struct Tx<'c> {
 /// A transaction that [`Db::write`] keeps or undoes. A type without a lifetime of its own: a future that holds an async
 /// closure over one that has it cannot be sent to another thread.
 #[derive(Debug)]
-pub struct Work(Tx<'static>);
+pub struct Work(pub(super) Tx<'static>);
 
 impl Deref for Work {
     type Target = Tx<'static>;
@@ -294,6 +45,14 @@ impl Deref for Work {
 impl DerefMut for Work {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl<'c> Tx<'c> {
+    /// One that stands by itself.
+    pub(super) fn outermost(connection: Connection<'c>, place: Place, db: Db) -> Self {
+        let has_queued = Arc::default();
+        Self { connection, place, now: None, is_outermost: true, has_queued, db }
     }
 }
 
@@ -319,7 +78,7 @@ impl Tx<'_> {
     }
 
     /// Notes that something was queued that can be dispatched now: the commit tells those who wait for it.
-    pub(super) fn note_queued(&self) {
+    pub(in crate::store) fn note_queued(&self) {
         self.has_queued.store(true, Ordering::Relaxed);
     }
 
@@ -398,7 +157,10 @@ impl Tx<'_> {
 
     /// How long statements of this transaction wait for what others hold; zero: as long as it takes. SQLite's one
     /// writer waits before it begins.
-    pub(super) async fn wait_for_locks(&mut self, at_most: Duration) -> Result<(), StoreError> {
+    pub(in crate::store) async fn wait_for_locks(
+        &mut self,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
         let Connection::Postgres(_) = &self.connection else { return Ok(()) };
         let sql = format!("SET LOCAL lock_timeout = {}", at_most.as_millis());
         self.execute_text(&sql).await.map(|_| ())
@@ -459,7 +221,7 @@ impl Tx<'_> {
     }
 
     /// The text for this database.
-    pub(super) fn pick(&self, sql: Sql) -> &'static str {
+    pub(in crate::store) fn pick(&self, sql: Sql) -> &'static str {
         match self.connection {
             Connection::Sqlite(_) => sql.sqlite,
             Connection::Postgres(_) => sql.postgres,
