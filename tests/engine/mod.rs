@@ -13,6 +13,7 @@ mod outages;
 mod recovery;
 pub(crate) mod replay;
 mod replay_races;
+mod replayed_answers;
 mod requeue_jobs;
 mod requeues;
 mod resumes;
