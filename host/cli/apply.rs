@@ -1,6 +1,6 @@
 //! `trax apply`: manifest files into a database, all of them or none.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -34,7 +34,7 @@ impl Apply {
     pub async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let files: Vec<_> =
             self.files.iter().map(|path| manifest_file::read(path)).collect::<Result<_, _>>()?;
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let mut tx = db.begin().await?;
         let mut applied = Vec::new();
         for file in &files {

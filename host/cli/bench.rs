@@ -129,7 +129,7 @@ impl Queue {
         let input = input::read(&self.input)?;
         let guests = load::guests(global)?;
         let checked = deploy::check(&self.component, &guests).await?;
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         Bench::refuse_used(&db).await?;
         let deployed = db.write(async |tx| deploy::deploy(tx, tenant, &checked).await).await?;
         if !deployed.trains.contains(&self.train) {

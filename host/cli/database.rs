@@ -39,6 +39,14 @@ impl Database {
         self.open_with(folder, &OpenOptions::default()).await
     }
 
+    /// The same for the database of the present folder.
+    ///
+    /// # Errors
+    /// [`CliError::Store`].
+    pub async fn open_to_write(&self) -> Result<(Db, TenantId), CliError> {
+        self.open(Path::new("")).await
+    }
+
     /// Opens the database to read from it: it has to exist and to be up to date, and nothing is written.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
+use crate::cli::list::{Listing, Page};
 use crate::cli::output::{FAINT, Output, styled};
-use crate::cli::table::Table;
 use crate::model::ids::{DeadLetterId, TenantId};
 use crate::operations::dead_letters::{self, Filter, Listed, Scope};
 use crate::operations::manifests;
@@ -45,12 +45,8 @@ struct List {
     /// Only those of this manifest
     #[arg(long, value_name = "ID")]
     manifest: Option<String>,
-    /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// List those that come after this id: the last one of the page before
-    #[arg(long, value_name = "ID", alias = "before")]
-    after: Option<i64>,
+    #[command(flatten)]
+    page: Page,
     #[command(flatten)]
     database: Database,
 }
@@ -134,30 +130,24 @@ impl List {
         let filter = Filter {
             status: (!self.all).then_some(DeadLetterStatus::AwaitingIntervention),
             manifest: self.manifest,
-            before: self.after.map(DeadLetterId),
+            before: self.page.after.map(DeadLetterId),
         };
-        let listed = dead_letters::list(&db, tenant, &filter, self.limit).await?;
-        if output.is_json {
-            let letters: Vec<_> = listed.iter().map(data).collect();
-            output.json(&json!({ "dead_letters": letters }))?;
-            return Ok(exit::DONE);
-        }
-        if listed.is_empty() {
-            output.line(styled(FAINT, "no dead letter"))?;
-        }
-        let mut table = Table::new(["id", "manifest", "train", "since", "status", "reason"]);
-        for it in &listed {
-            table.row([
+        let listed = dead_letters::list(&db, tenant, &filter, self.page.limit).await?;
+        let listing = Listing {
+            name: "dead_letters",
+            nothing: "no dead letter",
+            head: ["id", "manifest", "train", "since", "status", "reason"],
+        };
+        listing.print(output, &listed, data, |it| {
+            [
                 it.dead_letter.id.to_string(),
                 it.manifest.clone(),
                 it.train.clone(),
                 it.dead_letter.dead_lettered_at.to_string(),
                 it.dead_letter.status.as_str().replace('_', " "),
                 it.dead_letter.reason.escape_debug().take(120).collect(),
-            ]);
-        }
-        table.print(output)?;
-        Ok(exit::DONE)
+            ]
+        })
     }
 }
 
@@ -196,7 +186,7 @@ impl Show {
 
 impl Requeue {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(std::path::Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let which = self.chosen.resolve(&db, tenant).await?;
         if self.dry_run {
             let counted = match &which {
@@ -231,7 +221,7 @@ impl Requeue {
 
 impl Acknowledge {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(std::path::Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let which = self.chosen.resolve(&db, tenant).await?;
         let note = self.note.as_deref();
         if self.dry_run {

@@ -1,6 +1,6 @@
 //! `trax deploy`: components and manifest files into a database, all of them or none.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Deploy {
         }
         let guests = load::guests(global)?;
         let checkout = Checkout::read(&self.files, &guests).await?;
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let stored = checkout.store(&db, tenant).await?;
         if output.is_json {
             let mut data = stored.data();
@@ -80,7 +80,7 @@ impl Deploy {
     }
 
     async fn roll_back(&self, component: &str, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let version = deploy::roll_back(&db, tenant, component).await?;
         if output.is_json {
             output.json(&json!({

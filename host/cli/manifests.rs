@@ -1,7 +1,6 @@
 //! `trax manifests`: what is stated to run, and its switches.
 
 use std::fmt::Display;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
+use crate::cli::list::{Listing, NamedPage, Names};
 use crate::cli::output::{FAINT, Output, pretty, styled};
 use crate::cli::queue::wait;
 use crate::cli::table::Table;
@@ -55,12 +55,8 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct List {
-    /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// List those that come after this one: the last one of the page before
-    #[arg(long, value_name = "ID")]
-    after: Option<String>,
+    #[command(flatten)]
+    page: NamedPage,
     #[command(flatten)]
     database: Database,
 }
@@ -106,9 +102,8 @@ struct Next {
 
 #[derive(Debug, Args)]
 struct Several {
-    /// Their ids, up to 1000
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    chosen: Names,
     #[command(flatten)]
     database: Database,
 }
@@ -164,29 +159,24 @@ impl Next {
 impl List {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, tenant) = self.database.open_to_read().await?;
-        let listed = manifests::list(&db, tenant, self.after.as_deref(), self.limit).await?;
-        if output.is_json {
-            let found: Vec<_> = listed.iter().map(data).collect();
-            output.json(&json!({ "manifests": found }))?;
-            return Ok(exit::DONE);
-        }
-        if listed.is_empty() {
-            output.line(styled(FAINT, "no manifest; `trax deploy FILE.toml` states some"))?;
-        }
-        let mut table = Table::new(["id", "train", "group", "runs", "next", "last success"]);
-        for it in &listed {
+        let NamedPage { limit, after } = self.page;
+        let listed = manifests::list(&db, tenant, after.as_deref(), limit).await?;
+        let listing = Listing {
+            name: "manifests",
+            nothing: "no manifest; `trax apply FILE.toml` states some",
+            head: ["id", "train", "group", "runs", "next", "last success"],
+        };
+        listing.print(output, &listed, data, |it| {
             let manifest = &it.manifest;
-            table.row([
+            [
                 manifest.external_id.clone(),
                 manifest.name.clone(),
                 it.group.clone(),
                 when(manifest),
                 manifest.next_due_at.map(|at| at.to_string()).unwrap_or_default(),
                 manifest.last_successful_run.map(|at| at.to_string()).unwrap_or_default(),
-            ]);
-        }
-        table.print(output)?;
-        Ok(exit::DONE)
+            ]
+        })
     }
 }
 
@@ -249,7 +239,7 @@ impl One {
     }
 
     async fn cancel(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let done = manifests::cancel(&db, tenant, &self.id).await?;
         output.outcome(&done)
     }
@@ -257,7 +247,7 @@ impl One {
 
 impl Pull {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let trigger = Trigger { delay: self.delay, asks_afresh: self.ask_afresh };
         let done = triggers::manifest(&db, tenant, &self.id, trigger).await?;
         output.outcome(&Outcome::done(done.message()).with_id(done.work_queue_id.0))
@@ -266,15 +256,15 @@ impl Pull {
 
 impl Several {
     async fn switch(self, is_enabled: bool, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
-        let done = manifests::set_enabled(&db, tenant, &self.ids, is_enabled).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
+        let done = manifests::set_enabled(&db, tenant, &self.chosen.names, is_enabled).await?;
         output.outcome(&done)
     }
 
     async fn replay(self, replays: bool, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let set = manifests::set_replay_decisions_on_retry;
-        output.outcome(&set(&db, tenant, &self.ids, replays).await?)
+        output.outcome(&set(&db, tenant, &self.chosen.names, replays).await?)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod error;
 pub mod folder;
 pub mod groups;
 pub mod input;
+pub mod list;
 pub mod load;
 pub mod manifests;
 pub mod news;

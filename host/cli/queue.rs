@@ -1,6 +1,5 @@
 //! `trax queue`: what waits to run.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
-use crate::cli::output::{FAINT, Output, styled};
-use crate::cli::table::Table;
-use crate::cli::{exit, input};
+use crate::cli::input;
+use crate::cli::list::{Ids, Listing, Page};
+use crate::cli::output::Output;
 use crate::model::ids::EntryId;
 use crate::operations::duration;
 use crate::operations::enqueue::{Asked, enqueue};
@@ -74,21 +73,16 @@ struct List {
     /// Also list entries that were dispatched or withdrawn
     #[arg(long)]
     all: bool,
-    /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// List those that come after this id: the last one of the page before
-    #[arg(long, value_name = "ID")]
-    after: Option<i64>,
+    #[command(flatten)]
+    page: Page,
     #[command(flatten)]
     database: Database,
 }
 
 #[derive(Debug, Args)]
 struct Cancel {
-    /// Their ids, up to 1000
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<i64>,
+    #[command(flatten)]
+    chosen: Ids,
     #[command(flatten)]
     database: Database,
 }
@@ -112,32 +106,25 @@ impl List {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, tenant) = self.database.open_to_read().await?;
         let status = (!self.all).then_some(EntryStatus::Queued);
-        let after = self.after.map(EntryId);
-        let listed = queue::list(&db, tenant, status, after, self.limit).await?;
-        if output.is_json {
-            let entries: Vec<_> = listed.iter().map(data).collect();
-            output.json(&json!({ "entries": entries }))?;
-            return Ok(exit::DONE);
-        }
-        if listed.is_empty() {
-            output.line(styled(FAINT, "nothing is queued"))?;
-        }
-        let head = ["id", "train", "manifest", "status", "priority", "queued", "not before", "run"];
-        let mut table = Table::new(head);
-        for Listed { entry, manifest } in listed {
-            table.row([
+        let after = self.page.after.map(EntryId);
+        let listed = queue::list(&db, tenant, status, after, self.page.limit).await?;
+        let listing = Listing {
+            name: "entries",
+            nothing: "nothing is queued",
+            head: ["id", "train", "manifest", "status", "priority", "queued", "not before", "run"],
+        };
+        listing.print(output, &listed, data, |Listed { entry, manifest }| {
+            [
                 entry.id.to_string(),
-                entry.train_name,
-                manifest.unwrap_or_default(),
+                entry.train_name.clone(),
+                manifest.clone().unwrap_or_default(),
                 entry.status.as_str().to_owned(),
                 entry.priority.to_string(),
                 entry.created_at.to_string(),
                 entry.scheduled_at.map(|at| at.to_string()).unwrap_or_default(),
                 entry.metadata_id.map(|run| run.to_string()).unwrap_or_default(),
-            ]);
-        }
-        table.print(output)?;
-        Ok(exit::DONE)
+            ]
+        })
     }
 }
 
@@ -161,7 +148,7 @@ fn data(listed: &Listed) -> Value {
 impl Add {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let text = input::read(&self.input)?;
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let asked = Asked {
             train: &self.train,
             input: Some(&text),
@@ -174,8 +161,8 @@ impl Add {
 
 impl Cancel {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
-        let ids: Vec<EntryId> = self.ids.into_iter().map(EntryId).collect();
+        let (db, tenant) = self.database.open_to_write().await?;
+        let ids: Vec<EntryId> = self.chosen.ids.into_iter().map(EntryId).collect();
         let done = match ids[..] {
             [id] => queue::cancel(&db, tenant, id).await?,
             _ => queue::cancel_batch(&db, tenant, &ids).await?,

@@ -1,15 +1,13 @@
 //! `trax runs`: which runs there are, and all about one.
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
+use crate::cli::list::{Ids, Listing, Page};
 use crate::cli::output::{BAD, FAINT, GOOD, NOTABLE, Output, pretty, styled};
-use crate::cli::table::Table;
 use crate::cli::trace::milliseconds;
 use crate::model::ids::RunId;
 use crate::model::timestamp::Timestamp;
@@ -41,12 +39,8 @@ pub struct Runs {
     /// Only runs of this manifest
     #[arg(long, value_name = "ID")]
     manifest: Option<String>,
-    /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// List those that come after this id: the last one of the page before
-    #[arg(long, value_name = "ID", alias = "before")]
-    after: Option<i64>,
+    #[command(flatten)]
+    page: Page,
     #[command(flatten)]
     database: Database,
 }
@@ -84,7 +78,7 @@ struct Requeue {
 
 impl Requeue {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let done = requeue::execution(&db, tenant, RunId(self.id), self.ask_afresh).await?;
         output.outcome(&done)
     }
@@ -103,7 +97,7 @@ struct Resume {
 
 impl Resume {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         let done = resume::execution(&db, tenant, RunId(self.id), self.at.as_deref()).await?;
         output.outcome(&done)
     }
@@ -111,17 +105,16 @@ impl Resume {
 
 #[derive(Debug, Args)]
 struct Cancel {
-    /// Their ids, up to 1000
-    #[arg(required = true, value_name = "ID")]
-    ids: Vec<i64>,
+    #[command(flatten)]
+    chosen: Ids,
     #[command(flatten)]
     database: Database,
 }
 
 impl Cancel {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, tenant) = self.database.open(Path::new("")).await?;
-        let ids: Vec<RunId> = self.ids.into_iter().map(RunId).collect();
+        let (db, tenant) = self.database.open_to_write().await?;
+        let ids: Vec<RunId> = self.chosen.ids.into_iter().map(RunId).collect();
         let done = match ids[..] {
             [id] => runs::cancel(&db, tenant, id).await?,
             _ => runs::cancel_batch(&db, tenant, &ids).await?,
@@ -156,37 +149,27 @@ impl Runs {
             state: self.state,
             train: self.train,
             manifest: self.manifest,
-            before: self.after.map(RunId),
+            before: self.page.after.map(RunId),
         };
-        let listed = runs::list(&db, tenant, &filter, self.limit).await?;
-        if output.is_json {
-            let runs: Vec<_> =
-                listed.iter().map(|it| data(&it.run, it.manifest.as_deref())).collect();
-            output.json(&json!({ "runs": runs }))?;
-            return Ok(exit::DONE);
-        }
-        if listed.is_empty() {
-            output.line(styled(FAINT, "no run"))?;
-        }
-        let mut table =
-            Table::new(["id", "train", "manifest", "state", "started", "took", "failure"]);
-        for it in listed {
-            table.row(row(it));
-        }
-        table.print(output)?;
-        Ok(exit::DONE)
+        let listed = runs::list(&db, tenant, &filter, self.page.limit).await?;
+        let listing = Listing {
+            name: "runs",
+            nothing: "no run",
+            head: ["id", "train", "manifest", "state", "started", "took", "failure"],
+        };
+        listing.print(output, &listed, |it| data(&it.run, it.manifest.as_deref()), row)
     }
 }
 
-fn row(listed: Listed) -> [String; 7] {
-    let run = listed.run;
+fn row(listed: &Listed) -> [String; 7] {
+    let run = &listed.run;
     let took = took(run.start_time, run.end_time);
-    let state = shown_state(&run).to_owned();
-    let failure = failure(&run).unwrap_or_default().chars().take(100).collect();
+    let state = shown_state(run).to_owned();
+    let failure = failure(run).unwrap_or_default().chars().take(100).collect();
     [
         run.id.to_string(),
-        run.name,
-        listed.manifest.unwrap_or_default(),
+        run.name.clone(),
+        listed.manifest.clone().unwrap_or_default(),
         state,
         run.start_time.to_string(),
         took,

@@ -70,7 +70,7 @@ impl Serve {
         let deciders = Arc::new(self.settings.deciders(Path::new(""))?);
         let checkout = Checkout::read(&self.manifests, &guests).await?;
         let listener = self.listen().await?;
-        let (db, tenant) = self.database.open(Path::new("")).await?;
+        let (db, tenant) = self.database.open_to_write().await?;
         checkout.store(&db, tenant).await?;
         let mut config = EngineConfig::of_this_machine()?;
         config.deciders = deciders;

@@ -1,15 +1,13 @@
 //! `trax tenants`: whom a database serves, and how much of it each may use.
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
+use crate::cli::list::Listing;
 use crate::cli::output::{GOOD, Output, styled};
-use crate::cli::table::Table;
 use crate::operations::tenants::{self, Stated};
 use crate::store::manifests::Setting;
 use crate::store::tenants::Tenant;
@@ -86,13 +84,13 @@ impl Tenants {
                 print(&tenants::list(&db).await?, output)
             }
             Action::Add(change) => {
-                let (db, _) = change.database.open(Path::new("")).await?;
+                let (db, _) = change.database.open_to_write().await?;
                 let added = tenants::add(&db, &change.name, change.stated()).await?;
                 said(&added, "added", output)
             }
             Action::Set(change) => {
                 change.database.refuse_missing()?;
-                let (db, _) = change.database.open(Path::new("")).await?;
+                let (db, _) = change.database.open_to_write().await?;
                 let changed = tenants::set(&db, &change.name, change.stated()).await?;
                 said(&changed, "changed", output)
             }
@@ -127,23 +125,20 @@ fn said(tenant: &Tenant, what: &str, output: &mut Output) -> Result<u8, CliError
 }
 
 fn print(tenants: &[Tenant], output: &mut Output) -> Result<u8, CliError> {
-    if output.is_json {
-        let tenants: Vec<_> = tenants.iter().map(data).collect();
-        output.json(&json!({ "tenants": tenants }))?;
-        return Ok(exit::DONE);
-    }
-    let mut table = Table::new(["tenant", "weight", "active jobs", "queued jobs", "since"]);
-    for tenant in tenants {
-        table.row([
+    let listing = Listing {
+        name: "tenants",
+        nothing: "no tenant",
+        head: ["tenant", "weight", "active jobs", "queued jobs", "since"],
+    };
+    listing.print(output, tenants, data, |tenant| {
+        [
             tenant.name.clone(),
             tenant.weight.to_string(),
             shown(tenant.max_active_jobs),
             shown(tenant.max_queued_jobs),
             tenant.created_at.to_string(),
-        ]);
-    }
-    table.print(output)?;
-    Ok(exit::DONE)
+        ]
+    })
 }
 
 fn shown(limit: Option<i32>) -> String {

@@ -1,6 +1,5 @@
 //! `trax tokens`: who may use the server, and what for.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -9,8 +8,8 @@ use serde_json::json;
 use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
-use crate::cli::output::{FAINT, Output, styled};
-use crate::cli::table::Table;
+use crate::cli::list::{Listing, Page};
+use crate::cli::output::Output;
 use crate::model::access::Role;
 use crate::model::ids::TokenId;
 use crate::operations::{duration, tenants, tokens};
@@ -35,12 +34,8 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct List {
-    /// List at most this many
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    limit: u32,
-    /// List those that come after this id: the last one of the page before
-    #[arg(long, value_name = "ID")]
-    after: Option<i64>,
+    #[command(flatten)]
+    page: Page,
     #[command(flatten)]
     whose: Whose,
 }
@@ -105,25 +100,21 @@ impl List {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, _) = self.whose.database.open_to_read().await?;
         let tenant = tenants::id_of(&db, &self.whose.tenant).await?;
-        let listed = tokens::list(&db, tenant, self.after.map(TokenId), self.limit).await?;
-        if output.is_json {
-            let listed: Vec<_> = listed.iter().map(data).collect();
-            output.json(&json!({ "tokens": listed }))?;
-            return Ok(exit::DONE);
-        }
-        if listed.is_empty() {
-            output.line(styled(FAINT, "no token"))?;
-        }
-        let mut table =
-            Table::new(["id", "name", "role", "since", "expires", "last used", "revoked"]);
+        let Page { limit, after } = self.page;
+        let listed = tokens::list(&db, tenant, after.map(TokenId), limit).await?;
+        let listing = Listing {
+            name: "tokens",
+            nothing: "no token",
+            head: ["id", "name", "role", "since", "expires", "last used", "revoked"],
+        };
         let text = |at: Option<_>| {
             at.map_or_else(
                 || "-".to_owned(),
                 |at: crate::model::timestamp::Timestamp| at.to_string(),
             )
         };
-        for token in &listed {
-            table.row([
+        listing.print(output, &listed, data, |token| {
+            [
                 token.id.to_string(),
                 token.name.clone(),
                 token.role.to_string(),
@@ -131,16 +122,14 @@ impl List {
                 text(token.expires_at),
                 text(token.last_used_at),
                 text(token.revoked_at),
-            ]);
-        }
-        table.print(output)?;
-        Ok(exit::DONE)
+            ]
+        })
     }
 }
 
 impl Create {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let (db, _) = self.whose.database.open(Path::new("")).await?;
+        let (db, _) = self.whose.database.open_to_write().await?;
         let tenant = tenants::id_of(&db, &self.whose.tenant).await?;
         let (id, token) =
             tokens::create(&db, tenant, &self.name, self.role, self.expires_in).await?;
@@ -158,7 +147,7 @@ impl Create {
 impl Revoke {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         self.whose.database.refuse_missing()?;
-        let (db, _) = self.whose.database.open(Path::new("")).await?;
+        let (db, _) = self.whose.database.open_to_write().await?;
         let tenant = tenants::id_of(&db, &self.whose.tenant).await?;
         output.outcome(&tokens::revoke(&db, tenant, &self.name).await?)
     }

@@ -25,12 +25,12 @@ pub async fn list(
     db: &Db,
     tenant: TenantId,
     after: Option<&str>,
-    limit: usize,
+    limit: u32,
 ) -> Result<Vec<Group>, StoreError> {
     let mut tx = db.read().await?;
     let groups = groups::list(&mut tx, tenant).await?;
     let later = groups.into_iter().filter(|group| after.is_none_or(|after| *group.name > *after));
-    Ok(later.take(limit).collect())
+    Ok(later.take(limit as usize).collect())
 }
 
 /// The groups of these names, or the first name of none.

@@ -77,8 +77,8 @@ impl Operations {
         after: Option<String>,
     ) -> Result<Vec<Manifest>> {
         let (api, caller) = asked(context)?;
-        let limit = u32::try_from(clamped(take)).unwrap_or(0);
-        let read = manifests::list(api.db(), caller.tenant, after.as_deref(), limit).await;
+        let after = after.as_deref();
+        let read = manifests::list(api.db(), caller.tenant, after, clamped(take)).await;
         Ok(read.map_err(masked)?.into_iter().map(Manifest::from).collect())
     }
 
@@ -194,17 +194,17 @@ impl DeadLetters {
     }
 }
 
-fn clamped(take: i32) -> usize {
-    usize::try_from(take.clamp(1, TAKE_MAX)).unwrap_or(1)
+fn clamped(take: i32) -> u32 {
+    take.clamp(1, TAKE_MAX).unsigned_abs()
 }
 
 /// One more than a page holds tells whether there is another page.
-fn more_than(take: usize) -> u32 {
-    u32::try_from(take + 1).unwrap_or(u32::MAX)
+const fn more_than(take: u32) -> u32 {
+    take + 1
 }
 
 fn page_complexity(take: i32, child_complexity: usize) -> usize {
-    1 + clamped(take) * child_complexity
+    1 + clamped(take) as usize * child_complexity
 }
 
 /// The value of that name, if one is given.

@@ -139,10 +139,11 @@ impl<T: OutputType> Page<T> {
     /// A page of what was read: one thing more than it holds, if there are more.
     pub fn of<R>(
         mut read: Vec<R>,
-        take: usize,
+        take: u32,
         id: impl Fn(&R) -> i64,
         item: impl Fn(R) -> T,
     ) -> Self {
+        let take = take as usize;
         let has_more = read.len() > take;
         read.truncate(take);
         let next_cursor = read.last().map(id).filter(|_| has_more);
