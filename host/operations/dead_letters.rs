@@ -63,10 +63,7 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<Listed>, StoreError> {
     let mut tx = db.read().await?;
-    let manifest = match &filter.manifest {
-        Some(id) => Some(manifests::of_external_id(&mut tx, tenant, id).await?.id),
-        None => None,
-    };
+    let manifest = manifests::named_by(&mut tx, tenant, filter.manifest.as_deref()).await?;
     let (status, before) = (filter.status, filter.before);
     let found = match manifest {
         None => dead_letters::list(&mut tx, tenant, status, before, limit).await?,

@@ -7,6 +7,7 @@ use crate::model::message;
 use crate::operations::enqueue::{Admitted, admit};
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
+use crate::operations::runs::found;
 use crate::operations::trains;
 use crate::store::queue::{self, Enqueued, NewEntry};
 use crate::store::runs::{self, Payload, Run};
@@ -32,12 +33,9 @@ pub async fn execution(
     asks_afresh: bool,
 ) -> Result<Outcome, OperationError> {
     db.write(async |tx| {
-        let run = match runs::detail(tx, tenant, id).await {
+        let run = match found(tx, tenant, id).await? {
             Ok(run) => run,
-            Err(StoreError::NotFound { .. }) => {
-                return Ok(Outcome::missing(message::run_not_found(id.0)));
-            }
-            Err(error) => return Err(error.into()),
+            Err(missing) => return Ok(missing),
         };
         if let Some(machine) = &run.invoking_machine {
             return Ok(Outcome::refused(message::run_of_machine(id.0, machine)));

@@ -8,6 +8,7 @@ use crate::model::message;
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
 use crate::operations::requeue::{self, Resuming};
+use crate::operations::runs::found;
 use crate::operations::trains;
 use crate::store::runs::{self, Run};
 use crate::store::{Db, StoreError, TrainState, Tx, components, lines};
@@ -24,12 +25,9 @@ pub async fn execution(
     at: Option<&str>,
 ) -> Result<Outcome, OperationError> {
     db.write(async |tx| {
-        let run = match runs::detail(tx, tenant, id).await {
+        let run = match found(tx, tenant, id).await? {
             Ok(run) => run,
-            Err(StoreError::NotFound { .. }) => {
-                return Ok(Outcome::missing(message::run_not_found(id.0)));
-            }
-            Err(error) => return Err(error.into()),
+            Err(missing) => return Ok(missing),
         };
         match resumed(tx, tenant, &run, at).await? {
             Ok(outcome) => Ok(outcome),

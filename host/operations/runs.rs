@@ -65,6 +65,19 @@ pub struct Detail {
     pub log: Vec<Line>,
 }
 
+/// The run of that id, or the refusal that says there is none.
+pub(super) async fn found(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    id: RunId,
+) -> Result<Result<Run, Outcome>, StoreError> {
+    match runs::detail(tx, tenant, id).await {
+        Ok(run) => Ok(Ok(run)),
+        Err(StoreError::NotFound { .. }) => Ok(Err(Outcome::missing(message::run_not_found(id.0)))),
+        Err(error) => Err(error),
+    }
+}
+
 /// A page of a tenant's runs, newest first.
 ///
 /// # Errors
@@ -76,10 +89,7 @@ pub async fn list(
     limit: u32,
 ) -> Result<Vec<Listed>, StoreError> {
     let mut tx = db.read().await?;
-    let manifest = match &filter.manifest {
-        Some(id) => Some(manifests::of_external_id(&mut tx, tenant, id).await?.id),
-        None => None,
-    };
+    let manifest = manifests::named_by(&mut tx, tenant, filter.manifest.as_deref()).await?;
     let filter = RunFilter {
         state: filter.state,
         train: filter.train.as_deref(),

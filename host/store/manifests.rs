@@ -262,6 +262,21 @@ pub async fn upsert(tx: &mut Tx<'_>, stated: &Statement<'_>) -> Result<ManifestI
         .fetch_one(c))
 }
 
+/// The manifest that a filter names, if it names one.
+///
+/// # Errors
+/// [`StoreError::NotFound`] when this tenant has none of that name.
+pub async fn named_by(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    external_id: Option<&str>,
+) -> Result<Option<ManifestId>, StoreError> {
+    match external_id {
+        Some(id) => Ok(Some(of_external_id(tx, tenant, id).await?.id)),
+        None => Ok(None),
+    }
+}
+
 /// The manifest stated under that external id.
 ///
 /// # Errors

@@ -7,7 +7,6 @@ use trax::store::runs;
 use crate::engine::world::{World, queued};
 
 const LOOPS: &str = r#"{"acts":{"Act":["loop_forever"]}}"#;
-const HOUR: u64 = 3_600;
 
 /// W9, R13: a run stops inside its guest although the operator spoke to another host, and has not failed.
 async fn a_run_that_is_cancelled_elsewhere_stops_in_its_guest(w: Arc<World>) {
@@ -43,12 +42,7 @@ async fn an_overdue_run_is_cancelled_and_consumes_its_occurrence(w: Arc<World>) 
     assert_eq!(host.look_for_the_dead().await.timed_out, 1);
     host.workers.idle().await;
 
-    assert_eq!(w.states().await, "cancelled");
-    w.advance(HOUR - 1).await;
-    assert!(queued(&host.manage().await).is_empty());
-    w.advance(1).await;
-    assert_eq!(queued(&host.manage().await), ["run"]);
-    assert!(w.dead_letters().await.is_empty());
+    host.used_up_an_hour(&w).await;
 }
 
 /// W10: a manifest's own timeout is the one that holds, of a disabled manifest too.

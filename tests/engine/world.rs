@@ -364,6 +364,16 @@ impl TestHost {
         self.workers.idle().await;
     }
 
+    /// The one run is cancelled, and its manifest, which runs every hour, waits for its next occurrence.
+    pub(crate) async fn used_up_an_hour(&mut self, w: &World) {
+        assert_eq!(w.states().await, "cancelled");
+        w.advance(3_599).await;
+        assert!(queued(&self.manage().await).is_empty());
+        w.advance(1).await;
+        assert_eq!(queued(&self.manage().await), ["run"]);
+        assert!(w.dead_letters().await.is_empty());
+    }
+
     /// A pass of the dispatcher that may fail.
     pub(crate) async fn try_dispatch(&mut self) -> Result<usize, EngineError> {
         let report = self.dispatcher.pass().await?;

@@ -261,6 +261,7 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         components::active_trains(acme, "", 10);
         groups::list(acme);
         manifests::of_external_id(acme, "nightly");
+        manifests::named_by(acme, Some("nightly"));
         manifests::of_group(acme, it.group);
         manifests::detail(acme, it.manifest);
         manifests::locked(acme, it.manifest);
@@ -405,14 +406,18 @@ fn uncovered(room: &str, covered: &BTreeSet<&str>) -> Vec<String> {
     taking_a_tenant(room).into_iter().filter(|name| !covered.contains(&**name)).collect()
 }
 
-/// The public functions of the files of a room that take a tenant, as `file::function`.
+/// The public functions of a room that take a tenant, as `module::function`; a folder is a module.
 fn taking_a_tenant(room: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for file in fs::read_dir(room).unwrap() {
         let path = file.unwrap().path();
-        let Ok(text) = fs::read_to_string(&path) else { continue };
         let module = path.file_stem().unwrap().to_str().unwrap();
-        for function in text.split("\npub async fn ").skip(1) {
+        let texts = match fs::read_dir(&path) {
+            Ok(files) => files.map(|file| fs::read_to_string(file.unwrap().path())).collect(),
+            Err(_) => vec![fs::read_to_string(&path)],
+        };
+        let text: Vec<String> = texts.into_iter().map(Result::unwrap).collect();
+        for function in text.join("\n").split("\npub async fn ").skip(1) {
             let (name, rest) = function.split_once(['(', '<']).unwrap();
             let parameters = rest.split_once(") ->").map_or(rest, |(parameters, _)| parameters);
             if parameters.contains("tenant: TenantId") {

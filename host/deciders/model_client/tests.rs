@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::deciders::model_client::settings::{ApiKey, Settings};
 use crate::deciders::model_client::{Format, ModelClient};
 use crate::model::failure::{Failure, FailureClass};
+use crate::model::question::{Question, QuestionKind};
 
 const FORMAT: Format = Format { name: "System One", request_id: "x-typesafe-request-id" };
 
@@ -37,6 +38,12 @@ impl Reply {
             "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
         ))
     }
+}
+
+/// A question in few words.
+pub(in crate::deciders) fn asked(key: &str, kind: QuestionKind) -> Question {
+    let instructions = format!("What {key}?");
+    Question { key: key.to_owned(), instructions, kind, sensitive: false }
 }
 
 /// A model on loopback that follows a script, one line per connection.

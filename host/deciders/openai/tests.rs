@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::deciders::Request;
 use crate::deciders::model_client::settings::Settings;
-use crate::deciders::model_client::tests::{Model, Reply};
+use crate::deciders::model_client::tests::{Model, Reply, asked};
 use crate::deciders::openai::{OpenAi, wire};
 use crate::model::answer::AnswerKind;
 use crate::model::question::{Criterion, Question, QuestionKind};
@@ -21,13 +21,7 @@ fn questions() -> Vec<Question> {
         ("Haste", QuestionKind::Score(criteria())),
         ("Flag<Refund>", QuestionKind::YesNo { yes: Some("Money back".to_owned()), no: None }),
     ];
-    let question = |(key, kind): (&str, QuestionKind)| Question {
-        key: key.to_owned(),
-        instructions: format!("What {key}?"),
-        kind,
-        sensitive: false,
-    };
-    kinds.into_iter().map(question).collect()
+    kinds.map(|(key, kind)| asked(key, kind)).to_vec()
 }
 
 /// Whether a request follows the schema of the API.

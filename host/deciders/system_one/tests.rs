@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::deciders::Request;
 use crate::deciders::model_client::settings::Settings;
-use crate::deciders::model_client::tests::{Model, Reply};
+use crate::deciders::model_client::tests::{Model, Reply, asked};
 use crate::deciders::system_one::{SystemOne, wire};
 use crate::model::answer::{Answer, AnswerKind};
 use crate::model::failure::FailureClass;
@@ -26,13 +26,7 @@ fn questions() -> Vec<Question> {
         ("Haste", QuestionKind::Score(levels())),
         ("Spam", QuestionKind::YesNo { yes: Some("It sells".to_owned()), no: None }),
     ];
-    let question = |(key, kind): (&str, QuestionKind)| Question {
-        key: key.to_owned(),
-        instructions: format!("What {key}?"),
-        kind,
-        sensitive: false,
-    };
-    kinds.into_iter().map(question).collect()
+    kinds.map(|(key, kind)| asked(key, kind)).to_vec()
 }
 
 fn read(answers: &serde_json::Value) -> Vec<Answer> {

@@ -13,39 +13,19 @@ use crate::deciders::system_one::SystemOne;
 use crate::operations::deciders_file::required;
 use crate::operations::table::{Faults, Section};
 
-pub(super) const SYSTEM_ONE_KEYS: [&str; 14] = [
-    "kind",
-    "endpoint",
-    "model",
-    "allow_floating_model",
-    "api_key_env",
-    "api_key_file",
-    "attempt_timeout",
-    "max_attempts",
-    "retry_delay",
-    "max_retry_delay",
-    "max_options",
-    "max_questions",
-    "max_concurrent_requests",
-    "preset",
-];
+/// The keys of a decider that asks a model, and those of its kind alone.
+macro_rules! keys {
+    ($($own:literal),*) => {
+        [
+            "kind", "endpoint", "model", "allow_floating_model", "api_key_env", "api_key_file",
+            "attempt_timeout", "max_attempts", "retry_delay", "max_retry_delay", "max_options",
+            "max_questions", "max_concurrent_requests", $($own),*
+        ]
+    };
+}
 
-pub(super) const OPENAI_KEYS: [&str; 14] = [
-    "kind",
-    "endpoint",
-    "model",
-    "allow_floating_model",
-    "api_key_env",
-    "api_key_file",
-    "attempt_timeout",
-    "max_attempts",
-    "retry_delay",
-    "max_retry_delay",
-    "max_options",
-    "max_questions",
-    "max_concurrent_requests",
-    "log_probabilities",
-];
+pub(super) const SYSTEM_ONE_KEYS: [&str; 14] = keys!["preset"];
+pub(super) const OPENAI_KEYS: [&str; 14] = keys!["log_probabilities"];
 
 const HOUR: Duration = Duration::from_hours(1);
 const COUNT_MAX: i64 = 10_000;

@@ -72,27 +72,23 @@ pub async fn start_direct(tx: &mut Tx<'_>, new: &NewRun<'_>) -> Result<Claim, St
     Ok(Claim { run, token: ClaimToken(1) })
 }
 
+macro_rules! started {
+    ($locked:literal) => {
+        concat!(
+            "UPDATE metadata SET train_state = 'in_progress', start_time = $2,
+                claim_token = claim_token + 1, host_incarnation = $3, host_name = $4,
+                host_environment = $5, host_instance_id = $6, host_labels = $7
+            WHERE id IN (SELECT id FROM metadata WHERE train_state IN ('pending', 'in_progress')
+                AND parked_at IS NULL AND host_incarnation IS NULL AND train_state = 'pending'
+                AND NOT cancel_requested ORDER BY id LIMIT $1",
+            $locked,
+            ") RETURNING id, claim_token"
+        )
+    };
+}
+
 /// Runs that nobody has started. Postgres leaves out what another host takes right now; SQLite has one writer.
-const START: Sql = Sql {
-    sqlite: "UPDATE metadata SET train_state = 'in_progress', start_time = $2,
-        claim_token = claim_token + 1,
-            host_incarnation = $3, host_name = $4, host_environment = $5, host_instance_id = $6,
-            host_labels = $7
-        WHERE id IN (SELECT id FROM metadata WHERE train_state IN ('pending', 'in_progress')
-        AND parked_at IS NULL
-            AND host_incarnation IS NULL AND train_state = 'pending' AND NOT cancel_requested
-            ORDER BY id LIMIT $1)
-        RETURNING id, claim_token",
-    postgres: "UPDATE metadata SET train_state = 'in_progress', start_time = $2,
-        claim_token = claim_token + 1,
-            host_incarnation = $3, host_name = $4, host_environment = $5, host_instance_id = $6,
-            host_labels = $7
-        WHERE id IN (SELECT id FROM metadata WHERE train_state IN ('pending', 'in_progress')
-        AND parked_at IS NULL
-            AND host_incarnation IS NULL AND train_state = 'pending' AND NOT cancel_requested
-            ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
-        RETURNING id, claim_token",
-};
+const START: Sql = Sql { sqlite: started!(""), postgres: started!(" FOR UPDATE SKIP LOCKED") };
 
 /// Starts pending runs on a host, oldest first. Those that were cancelled before end as cancelled instead.
 pub async fn start(tx: &mut Tx<'_>, host: &Host, limit: u32) -> Result<Vec<Claim>, StoreError> {
