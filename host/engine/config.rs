@@ -41,6 +41,10 @@ pub struct EngineConfig {
     pub step_delay: Duration,
     /// How many runs this host has in progress at once.
     pub worker_count: usize,
+    /// How many runs more it claims, at most, when they are so short that its workers begin them soon.
+    pub claim_ahead: usize,
+    /// How long a claimed run may wait for a worker before it is given back.
+    pub claim_ahead_for: Duration,
     /// How many runs may be active on all hosts together; `None`: any number.
     pub max_active_jobs: Option<usize>,
     /// Trains whose runs do not count as active.
@@ -120,6 +124,8 @@ impl EngineConfig {
             cancellation_interval: Duration::from_secs(1),
             step_delay: Duration::from_millis(100),
             worker_count: cores.min(256),
+            claim_ahead: 64,
+            claim_ahead_for: Duration::from_secs(1),
             max_active_jobs: Some(10),
             exclude_from_max_active_jobs: Vec::new(),
             max_queued_jobs_per_cycle: Some(100),

@@ -43,6 +43,11 @@ impl Running {
         }
     }
 
+    /// How many are here.
+    pub(in crate::engine) fn count(&self) -> usize {
+        self.runs().len()
+    }
+
     /// The claims of all runs that are here.
     pub(in crate::engine) fn claims(&self) -> Vec<Claim> {
         self.runs().iter().map(|(run, (token, _))| Claim { run: *run, token: *token }).collect()

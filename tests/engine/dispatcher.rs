@@ -1,14 +1,16 @@
 //! The dispatcher: what it takes up, how tenants share it, and what becomes of what cannot be delivered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use trax::engine::config::EngineConfig;
 use trax::engine::events::{Ending, EngineEvent};
 use trax::store::claim::{Claimed, claim};
 use trax::store::manifests::Setting;
 use trax::store::queue::NewEntry;
 use trax::store::tenants::{self, TenantStatement};
 
-use crate::engine::world::World;
+use crate::engine::world::{TestHost, World};
 
 const WORKS: &str = "{}";
 /// It fails once it is told to stop: a junction that ended well would have completed its run.
@@ -219,7 +221,64 @@ async fn a_tenants_limit_leaves_its_share_to_others(w: Arc<World>) {
     host.cancel_all(&w).await;
 }
 
+/// A host with one worker that has found its runs so short that it claims one ahead, which may wait this long.
+async fn ahead(w: &World, lease: Duration) -> TestHost {
+    w.deploy("probe").await;
+    let set = |config: &mut EngineConfig| {
+        (config.worker_count, config.claim_ahead) = (1, 1);
+        config.claim_ahead_for = lease;
+    };
+    let mut host = w.host_with("one", set).await;
+    while host.workers.free() < 2 {
+        entries(w, 1, WORKS).await;
+        host.dispatch().await;
+        host.workers.idle().await;
+    }
+    entries(w, 2, HOLDS).await;
+    assert_eq!(host.dispatch().await, 2);
+    assert_eq!(host.workers.free(), 0);
+    let current = "SELECT currently_running_junction FROM metadata WHERE currently_running_junction IS NOT NULL";
+    while w.store.rows(current).await != ["Act"] {
+        tokio::task::yield_now().await;
+    }
+    host
+}
+
+const PARKED: &str = "SELECT reason FROM parked_run ORDER BY reason";
+
+/// A run that no worker begins in time is given back untouched, and goes on elsewhere.
+async fn what_waits_too_long_for_a_worker_is_given_back(w: Arc<World>) {
+    let one = ahead(&w, Duration::from_millis(200)).await;
+    let mut two = w.host("two").await;
+    while w.store.rows(PARKED).await != ["capacity"] {
+        tokio::task::yield_now().await;
+    }
+    w.advance(1).await;
+
+    assert_eq!(two.dispatch().await, 1);
+    // It claims nothing ahead any more.
+    assert_eq!(one.workers.free(), 0);
+    two.cancel_all(&w).await;
+    one.cancel_all(&w).await;
+    assert_eq!(one.workers.free(), 1);
+    assert!(w.states().await.ends_with("cancelled cancelled"));
+}
+
+/// A host that drains gives back at once what waits for its workers.
+async fn what_waits_for_a_worker_is_given_back_when_the_host_drains(w: Arc<World>) {
+    let one = ahead(&w, Duration::from_hours(1)).await;
+    one.shared.drain.cancel();
+    while w.store.rows(PARKED).await != ["capacity"] {
+        tokio::task::yield_now().await;
+    }
+    one.shared.halt.cancel();
+    one.workers.idle().await;
+    assert_eq!(w.store.rows(PARKED).await, ["capacity", "hand_over"]);
+}
+
 engine_cases!(
+    what_waits_too_long_for_a_worker_is_given_back,
+    what_waits_for_a_worker_is_given_back_when_the_host_drains,
     a_pass_takes_what_the_limit_leaves,
     excluded_trains_do_not_count,
     an_unreadable_input_fails_the_run,

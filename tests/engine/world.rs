@@ -135,6 +135,7 @@ impl World {
     ) -> TestHost {
         let mut config = EngineConfig::of(store_world::host(name));
         config.worker_count = 8;
+        config.claim_ahead = 0;
         config.step_delay = Duration::ZERO;
         change(&mut config);
         let shared = Shared::new(config, db);

@@ -1,12 +1,14 @@
 //! Workers: each takes a claimed run from where it stands to where it leaves this host.
 
+mod ahead;
 mod opening;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use ahead::Ahead;
 use opening::{Opened, Prepared, Undelivered, memory_of, run_info};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -85,6 +87,7 @@ struct Inner {
     tenants: TenantNames,
     completions: Completions,
     slots: Arc<Semaphore>,
+    ahead: Ahead,
     tasks: TaskTracker,
     running: Running,
 }
@@ -115,15 +118,16 @@ impl Workers {
             tenants: TenantNames::default(),
             completions: Completions::start(Arc::clone(&shared)),
             slots: Arc::new(Semaphore::new(shared.config.worker_count)),
+            ahead: Ahead::new(shared.config.claim_ahead, shared.config.claim_ahead_for),
             tasks: TaskTracker::new(),
             running: Running::default(),
             shared,
         }))
     }
 
-    /// How many have nothing to do.
+    /// How many runs they can take up: some of them at once, the others soon.
     pub fn free(&self) -> usize {
-        self.0.slots.available_permits()
+        self.0.free()
     }
 
     /// Gives a run to a worker.
@@ -131,11 +135,12 @@ impl Workers {
         let inner = Arc::clone(&self.0);
         let claim = work.claim();
         let cancel = inner.running.enter(claim);
-        let slot = Arc::clone(&self.0.slots).try_acquire_owned();
         self.0.tasks.spawn(async move {
-            inner.live(work, cancel).await;
+            match inner.slot().await {
+                Some(slot) => inner.live(work, cancel, slot).await,
+                None => inner.give_back(&work).await,
+            }
             inner.running.leave(claim);
-            drop(slot);
             if inner.is_mostly_busy() {
                 // One claim for several workers is cheaper than one for each.
                 Clock.sleep(CLAIM_PAUSE).await;
@@ -168,13 +173,49 @@ impl Workers {
 }
 
 impl Inner {
-    /// Whether fewer than half of the workers have nothing to do.
-    fn is_mostly_busy(&self) -> bool {
-        self.slots.available_permits() * 2 < self.shared.config.worker_count
+    /// How many runs may be here.
+    fn room(&self) -> usize {
+        self.shared.config.worker_count.saturating_add(self.ahead.allowed())
     }
 
-    /// The life of a run on this host: open, run, leave.
-    async fn live(&self, work: Work, cancel: CancellationToken) {
+    fn free(&self) -> usize {
+        self.room().saturating_sub(self.running.count())
+    }
+
+    /// Whether more runs are here than could come.
+    fn is_mostly_busy(&self) -> bool {
+        self.free() * 2 < self.room()
+    }
+
+    /// A worker, as soon as one is free. `None`: it took too long, or this host takes up nothing any more.
+    async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        // The first one is there at once, whatever else is true.
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Some(slot);
+        }
+        let waiting = Clock.timeout(self.ahead.lease(), Arc::clone(&self.slots).acquire_owned());
+        tokio::select! {
+            biased;
+            () = self.shared.drain.cancelled() => None,
+            slot = waiting => match slot {
+                Ok(slot) => slot.ok(),
+                Err(_elapsed) => {
+                    self.ahead.waited_too_long();
+                    None
+                }
+            },
+        }
+    }
+
+    /// Gives a run back that has waited here for a worker.
+    async fn give_back(&self, work: &Work) {
+        tracing::debug!(run = %work.claim().run, "no worker is free for a run; it is given back");
+        self.leave(work.claim(), work.tenant(), None, Left::put_back(work)).await;
+    }
+
+    /// The life of a run on this host: open, run, leave. Its worker is free once there is only its end to write.
+    async fn live(&self, work: Work, cancel: CancellationToken, slot: OwnedSemaphorePermit) {
+        let began = Clock.instant();
         let (claim, tenant) = (work.claim(), work.tenant());
         let opened = match self.open(&work).await {
             Ok(opened) => opened,
@@ -202,6 +243,8 @@ impl Inner {
             }
             Err(undelivered) => Some(undelivered.left(&work)),
         };
+        drop(slot);
+        self.ahead.took(began.elapsed());
         let ending = match left {
             Some(left) => self.leave(claim, tenant, opened.run.manifest_id, left).await,
             None => Some(Ending::ClaimLost),
