@@ -220,3 +220,28 @@ fn the_command_line_itself_is_checked() {
     assert_eq!(trax(&["--version"]).code, 0);
     assert!(trax(&["--help"]).out.contains("Run a train once, here, without a database"));
 }
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let help = trax(&["--help"]).out;
+    let commands = help.split_once("Commands:\n").unwrap().1.split("\n\n").next().unwrap();
+    // What a command does may go on in a line that is indented further.
+    let names = commands.lines().filter(|line| !line.starts_with("   "));
+    let commands: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"dead-letters"), "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let said = trax(&["completions", shell]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        assert!(commands.iter().all(|command| said.out.contains(command)), "{shell}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    assert_eq!(trax(&["man", pages.to_str().unwrap()]).code, 0);
+    for command in commands.iter().filter(|command| **command != "help") {
+        assert!(pages.join(format!("trax-{command}.1")).exists(), "{command}");
+    }
+    let said = trax(&["man", "/proc/man1"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("cannot write /proc/man1"), "{}", said.err);
+}

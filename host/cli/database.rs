@@ -98,9 +98,10 @@ impl Database {
 /// Makes the folder that trax keeps its own files in, below the folder it works on.
 ///
 /// # Errors
-/// [`CliError::File`].
+/// [`CliError::Written`].
 pub fn make_folder(folder: &Path) -> Result<PathBuf, CliError> {
     let own = folder.join(".trax");
-    std::fs::create_dir_all(&own).map_err(|source| CliError::File { path: own.clone(), source })?;
+    std::fs::create_dir_all(&own)
+        .map_err(|source| CliError::Written { path: own.clone(), source })?;
     Ok(own)
 }

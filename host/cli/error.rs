@@ -25,6 +25,14 @@ pub enum CliError {
         /// Why not.
         source: io::Error,
     },
+    /// A file or a folder cannot be written.
+    #[error("cannot write {}", .path.display())]
+    Written {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// Something the caller gave is wrong: what, and what to do.
     #[error("{0}")]
     Usage(String),
@@ -79,6 +87,7 @@ impl CliError {
                 }
             }
             Self::Usage(_)
+            | Self::Written { .. }
             | Self::Operation(OperationError::Stated(_) | OperationError::Invalid(_)) => {
                 exit::USAGE
             }

@@ -23,6 +23,7 @@ pub mod run;
 pub mod runs;
 pub mod serve;
 pub mod settings;
+pub mod shell;
 pub mod table;
 pub mod tenants;
 pub mod tokens;
@@ -98,6 +99,10 @@ pub enum Command {
     Db(db::DbCommand),
     /// Measure how fast a database and this machine are
     Bench(bench::BenchCommand),
+    /// Print what a shell needs to complete the commands
+    Completions(shell::Completions),
+    /// Write a manual page for each command
+    Man(shell::Man),
 }
 
 impl Cli {
@@ -123,6 +128,8 @@ impl Cli {
             Command::Tokens(command) => command.run(&mut output).await,
             Command::Db(command) => command.run(&mut output).await,
             Command::Bench(command) => command.run(&self.global, &mut output).await,
+            Command::Completions(command) => command.run(&mut output),
+            Command::Man(command) => command.run(&mut output),
         };
         match done.and_then(|code| output.flush().map(|()| code)) {
             Ok(code) => code,

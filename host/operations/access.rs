@@ -67,9 +67,13 @@ actions! {
     EnableManifest "enableManifest" Operator;
     DisableManifest "disableManifest" Operator;
     CancelManifest "cancelManifest" Operator;
+    SetManifestsEnabled "setManifestsEnabled" Operator;
+    SetManifestsReplayDecisionsOnRetry "setManifestsReplayDecisionsOnRetry" Operator;
     TriggerGroup "triggerGroup" Operator;
     CancelExecution "cancelExecution" Operator;
     CancelExecutions "cancelExecutions" Operator;
+    RequeueExecution "requeueExecution" Operator;
+    ResumeExecution "resumeExecution" Operator;
     SetManifestGroupsEnabled "setManifestGroupsEnabled" Operator;
     RequeueDeadLetter "requeueDeadLetter" Operator;
     RequeueDeadLetters "requeueDeadLetters" Operator;

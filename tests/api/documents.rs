@@ -56,6 +56,26 @@ const TABLE: &[(Action, &str, &str)] = &[
         "Cancellation requested for 0 execution(s).",
     ),
     (
+        Action::SetManifestsEnabled,
+        r#"setManifestsEnabled(externalIds: ["nightly"], enabled: true) { success message }"#,
+        "1 of 1 manifest(s) enabled.",
+    ),
+    (
+        Action::SetManifestsReplayDecisionsOnRetry,
+        r#"setManifestsReplayDecisionsOnRetry(externalIds: ["nightly"], replay: true) { success message }"#,
+        "0 of 1 manifest(s) set to replay decisions on retry.",
+    ),
+    (
+        Action::RequeueExecution,
+        "requeueExecution(id: 99) { success message }",
+        "Execution 99 not found.",
+    ),
+    (
+        Action::ResumeExecution,
+        "resumeExecution(id: 99) { success message }",
+        "Execution 99 not found.",
+    ),
+    (
         Action::TriggerGroup,
         r#"manifestGroups { triggerGroup(name: "empty") { success message } }"#,
         "Manifest group 'empty' not found.",

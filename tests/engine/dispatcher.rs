@@ -237,10 +237,7 @@ async fn ahead(w: &World, lease: Duration) -> TestHost {
     entries(w, 2, HOLDS).await;
     assert_eq!(host.dispatch().await, 2);
     assert_eq!(host.workers.free(), 0);
-    let current = "SELECT currently_running_junction FROM metadata WHERE currently_running_junction IS NOT NULL";
-    while w.store.rows(current).await != ["Act"] {
-        tokio::task::yield_now().await;
-    }
+    w.begun("Act").await;
     host
 }
 

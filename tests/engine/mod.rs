@@ -4,6 +4,7 @@
 pub(crate) mod world;
 
 mod cancellation;
+mod checkpoints;
 mod cleanup;
 mod dead_letters;
 mod applying;

@@ -125,6 +125,7 @@ async fn silence_during_an_outage_is_no_death(w: Arc<World>) {
     w.manifest("nightly", "probe", r#"{"acts":{"Act":["loop_forever"]}}"#, 0).await;
     other.manage().await;
     other.dispatch().await;
+    w.begun("Act").await;
     let advance = async |seconds| {
         w.advance(seconds).await;
         db.set_clock(w.store.read(async |tx| tx.now().await).await);

@@ -11,25 +11,26 @@ use trax::store::queue::NewEntry;
 use crate::engine::world::{TestHost, World, queued};
 
 /// Answers what `probe-routes` and `probe-resumes` ask.
-const ANSWERS: &str = r#"{"Lane":{"choice":"Left","confidence":0.9},"Ready":{"probability":0.9}}"#;
+pub(crate) const ANSWERS: &str =
+    r#"{"Lane":{"choice":"Left","confidence":0.9},"Ready":{"probability":0.9}}"#;
 /// Answers nothing: whoever asks again fails.
 const REFUSES: &str = "{}";
 const HOUR: u64 = 3_600;
 
 /// An input with which the junction fails in the first attempts.
-fn fails_in(junction: &str, attempts: u32) -> String {
+pub(crate) fn fails_in(junction: &str, attempts: u32) -> String {
     format!(
         r#"{{"acts":{{"{junction}":[{{"only_up_to_attempt":{attempts}}},{{"fail":{{"name":"Lost"}}}}]}}}}"#
     )
 }
 
-async fn host(w: &World, name: &str, answers: &str) -> TestHost {
+pub(crate) async fn host(w: &World, name: &str, answers: &str) -> TestHost {
     let answers = answers.to_owned();
     w.host_with(name, |config: &mut EngineConfig| config.answers = Some(answers)).await
 }
 
 /// What ran: run and node, in order.
-async fn ran(w: &World) -> Vec<String> {
+pub(crate) async fn ran(w: &World) -> Vec<String> {
     let sql = "SELECT CAST(metadata_id AS TEXT), node_id FROM junction_run WHERE kind = 'junction'
         ORDER BY metadata_id, node_id";
     w.store.rows(sql).await
@@ -50,7 +51,7 @@ async fn failed_after_its_checkpoint(w: &World, host: &mut TestHost, attempts: u
     manifest
 }
 
-async fn retried(w: &World, host: &mut TestHost) -> Vec<String> {
+pub(crate) async fn retried(w: &World, host: &mut TestHost) -> Vec<String> {
     let events = queued(&host.manage().await);
     w.advance(HOUR).await;
     host.pass().await;

@@ -172,6 +172,15 @@ impl World {
         }
     }
 
+    /// Waits until one run is in this junction, and no other run in any.
+    pub(crate) async fn begun(&self, junction: &str) {
+        let current = "SELECT currently_running_junction FROM metadata
+            WHERE currently_running_junction IS NOT NULL";
+        while self.store.rows(current).await != [junction] {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// A host that the store knows.
     pub(crate) async fn host(&self, name: &str) -> TestHost {
         self.host_with(name, |_| ()).await

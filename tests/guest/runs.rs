@@ -33,7 +33,7 @@ async fn routes(answers: &str) -> TestEnd {
     TestRun::new("probe", "probe-routes", script).await.run().await
 }
 
-/// R68, R105: without a database nothing is retried or replayed: whoever runs it again asks again.
+/// R68, R104, R105: without a database there is no queue: a run is made at once, and is neither retried nor replayed.
 #[tokio::test]
 async fn an_inline_run_asks_every_time() {
     let failing = r#"{"acts":{"Act":[{"fail":{"name":"Lost"}}]}}"#;

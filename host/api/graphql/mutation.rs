@@ -15,7 +15,7 @@ use crate::operations::enqueue::{self, Asked};
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
 use crate::operations::triggers::{self, Trigger};
-use crate::operations::{duration, groups, manifests, queue, runs};
+use crate::operations::{duration, groups, manifests, queue, requeue, resume, runs};
 use crate::store::queue::When;
 
 /// Everything that can be changed.
@@ -93,7 +93,7 @@ impl OperationsMutation {
         context: &Context<'_>,
         external_id: String,
     ) -> Result<OperationResponse> {
-        switched(context, Action::EnableManifest, external_id, true).await
+        switched(context, Action::EnableManifest, vec![external_id], true).await
     }
 
     /// Switches a manifest off.
@@ -102,7 +102,31 @@ impl OperationsMutation {
         context: &Context<'_>,
         external_id: String,
     ) -> Result<OperationResponse> {
-        switched(context, Action::DisableManifest, external_id, false).await
+        switched(context, Action::DisableManifest, vec![external_id], false).await
+    }
+
+    /// Switches manifests on or off.
+    async fn set_manifests_enabled(
+        &self,
+        context: &Context<'_>,
+        external_ids: Vec<String>,
+        enabled: bool,
+    ) -> Result<OperationResponse> {
+        switched(context, Action::SetManifestsEnabled, external_ids, enabled).await
+    }
+
+    /// Sets whether retries of manifests replay what the failed run decided.
+    async fn set_manifests_replay_decisions_on_retry(
+        &self,
+        context: &Context<'_>,
+        external_ids: Vec<String>,
+        replay: bool,
+    ) -> Result<OperationResponse> {
+        let (api, caller) = asked(context)?;
+        let set = manifests::set_replay_decisions_on_retry;
+        let work = set(api.db(), caller.tenant, &external_ids, replay);
+        let action = Action::SetManifestsReplayDecisionsOnRetry;
+        asked_to(context, action, &listed(&external_ids), work).await.map(response)
     }
 
     /// Asks every run of a manifest to stop.
@@ -133,6 +157,30 @@ impl OperationsMutation {
         let runs: Vec<RunId> = ids.iter().copied().map(RunId).collect();
         let work = runs::cancel_batch(api.db(), caller.tenant, &runs);
         asked_to(context, Action::CancelExecutions, &listed(&ids), work).await.map(response)
+    }
+
+    /// Queues a run with the input of another, from the top.
+    async fn requeue_execution(
+        &self,
+        context: &Context<'_>,
+        id: i64,
+        #[graphql(default)] ask_afresh: bool,
+    ) -> Result<OperationResponse> {
+        let (api, caller) = asked(context)?;
+        let work = requeue::execution(api.db(), caller.tenant, RunId(id), ask_afresh);
+        asked_to(context, Action::RequeueExecution, &id.to_string(), work).await.map(response)
+    }
+
+    /// Queues a run that resumes another after its latest checkpoint, or at a step after one.
+    async fn resume_execution(
+        &self,
+        context: &Context<'_>,
+        id: i64,
+        from: Option<String>,
+    ) -> Result<OperationResponse> {
+        let (api, caller) = asked(context)?;
+        let work = resume::execution(api.db(), caller.tenant, RunId(id), from.as_deref());
+        asked_to(context, Action::ResumeExecution, &id.to_string(), work).await.map(response)
     }
 
     /// Groups of manifests.
@@ -166,13 +214,12 @@ async fn triggered(
 async fn switched(
     context: &Context<'_>,
     action: Action,
-    external_id: String,
+    external_ids: Vec<String>,
     is_enabled: bool,
 ) -> Result<OperationResponse> {
     let (api, caller) = asked(context)?;
-    let ids = [external_id];
-    let work = manifests::set_enabled(api.db(), caller.tenant, &ids, is_enabled);
-    asked_to(context, action, &ids[0], work).await.map(response)
+    let work = manifests::set_enabled(api.db(), caller.tenant, &external_ids, is_enabled);
+    asked_to(context, action, &listed(&external_ids), work).await.map(response)
 }
 
 /// What operators change about groups of manifests.
