@@ -9,6 +9,7 @@ use crate::chain::Chain;
 use crate::cli::error::CliError;
 use crate::cli::output::{BAD, FAINT, NOTABLE, Output, styled};
 use crate::engine::journal::{Decided, Event, Journal};
+use crate::engine::shadows::ShadowAnswer;
 use crate::guest::context::BoxFuture;
 use crate::model::answer::{Answer, AnswerKind};
 use crate::model::failure::Failure;
@@ -99,6 +100,18 @@ fn line(event: &Event) -> Option<String> {
             let asked = format!("{}: {what}", decided.question.key);
             format!("decision    {asked:<44} {by}")
         }
+        Event::Shadowed(shadowed) => {
+            let told = |it: &ShadowAnswer| {
+                let how = match (&it.error, it.has_agreed) {
+                    (Some(_), _) => styled(NOTABLE, "failed"),
+                    (None, true) => "agreed".to_owned(),
+                    (None, false) => styled(NOTABLE, "differed"),
+                };
+                format!("{} {how}", it.decider)
+            };
+            let told: Vec<String> = shadowed.answers.iter().map(told).collect();
+            format!("shadows     {}: {}", shadowed.key, told.join(", "))
+        }
         Event::Routed { node, track, fallback_reason, .. } => {
             let why = fallback_reason.as_ref().map(|reason| styled(NOTABLE, reason));
             let taken = format!("{node} takes {track}");
@@ -116,6 +129,20 @@ fn data(event: &Event) -> Option<Value> {
             "failure": failure,
         }),
         Event::Decided(decided) => decision(decided),
+        Event::Shadowed(shadowed) => {
+            let shown = |it: &ShadowAnswer| {
+                let mut shown = it.to_json();
+                if shadowed.is_sensitive {
+                    shown["answer"] = json!({"_redacted": true});
+                }
+                shown
+            };
+            json!({
+                "kind": "shadows", "node": shadowed.node, "question": shadowed.key,
+                "occurrence": shadowed.occurrence,
+                "shadows": shadowed.answers.iter().map(shown).collect::<Vec<_>>(),
+            })
+        }
         Event::Routed { node, question_key, track, fallback_reason } => json!({
             "kind": "track", "node": node, "question": question_key, "track": track,
             "fallback_reason": fallback_reason,

@@ -4,6 +4,7 @@
 //! Everything here is pure. Who answers a question is for the room `deciders`; when an answer is recorded and
 //! replayed is for the engine.
 
+pub mod agreement;
 pub mod check;
 pub mod fingerprint;
 pub mod replay;

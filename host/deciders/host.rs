@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::deciders::Decider;
 
@@ -14,4 +15,8 @@ pub struct HostDeciders {
     pub default: Option<String>,
     /// Who is asked a question, by its key, whatever the step says.
     pub by_question: BTreeMap<String, String>,
+    /// Who is asked a question beside those that its step names, by its key. What they answer is never acted on.
+    pub shadows: BTreeMap<String, Vec<String>>,
+    /// How long a run waits for shadows, where its step does not say.
+    pub wait_for_shadows: Option<Duration>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A train may ship rule deciders of its own; all others are set up on the host. A step names its decider, or else its
 //! train does. An operator can put others in their place: for a question, for all steps that name none, or for
-//! everything.
+//! everything. Shadows are asked the same beside whoever is acted on.
 
 pub mod cascade;
 pub mod host;
@@ -16,6 +16,7 @@ pub mod vetting;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::deciders::cascade::Cascade;
 use crate::deciders::host::HostDeciders;
@@ -93,6 +94,20 @@ impl fmt::Debug for Decider {
     }
 }
 
+/// How long a run waits for shadows, where neither its step nor its host says.
+const WAIT_FOR_SHADOWS: Duration = Duration::from_secs(5);
+
+/// A decider that is asked beside the one that is acted on.
+#[derive(Debug, Clone)]
+pub struct Shadow {
+    /// Its name.
+    pub name: String,
+    /// The decider.
+    pub decider: Arc<Decider>,
+    /// Which of the questions it is asked.
+    pub questions: Vec<usize>,
+}
+
 /// The deciders that one train can be answered by.
 #[derive(Debug, Default)]
 pub struct Deciders {
@@ -100,6 +115,8 @@ pub struct Deciders {
     train_default: Option<String>,
     host_default: Option<String>,
     by_question: BTreeMap<String, String>,
+    shadows: BTreeMap<String, Vec<String>>,
+    wait_for_shadows: Option<Duration>,
     in_place_of_all: Option<String>,
 }
 
@@ -119,6 +136,8 @@ impl Deciders {
         self.by_name.extend(host.by_name.clone());
         self.host_default.clone_from(&host.default);
         self.by_question.clone_from(&host.by_question);
+        self.shadows.clone_from(&host.shadows);
+        self.wait_for_shadows = host.wait_for_shadows;
     }
 
     /// Adds a decider that answers everything, whatever a step or the train names.
@@ -155,16 +174,57 @@ impl Deciders {
         };
         match self.by_name.get_key_value(wanted) {
             Some((name, decider)) => Ok((name, decider)),
-            None => Err(Failure::permanent("UnknownDecider", self.unknown(wanted))),
+            None => Err(Failure::permanent("UnknownDecider", self.unknown("decider", wanted))),
         }
     }
 
-    fn unknown(&self, wanted: &str) -> String {
+    /// Who is asked beside the live decider: those that the step names about all its questions, and those that the
+    /// operator names about theirs. The live one is no shadow of itself, and one in place of all has none.
+    ///
+    /// # Errors
+    /// A permanent failure when nobody has the name.
+    pub fn shadows(
+        &self,
+        named: &[String],
+        live: &str,
+        questions: &[&Question],
+    ) -> Result<Vec<Shadow>, Failure> {
+        if self.in_place_of_all.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut asked: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, question) in questions.iter().enumerate() {
+            let stated = self.shadows.get(&question.key);
+            for name in named.iter().chain(stated.into_iter().flatten()) {
+                let questions = asked.entry(name).or_default();
+                if questions.last() != Some(&index) {
+                    questions.push(index);
+                }
+            }
+        }
+        asked.remove(live);
+        asked
+            .into_iter()
+            .map(|(name, questions)| match self.by_name.get(name) {
+                Some(decider) => {
+                    Ok(Shadow { name: name.to_owned(), decider: Arc::clone(decider), questions })
+                }
+                None => Err(Failure::permanent("UnknownDecider", self.unknown("shadow", name))),
+            })
+            .collect()
+    }
+
+    /// How long a run waits for shadows after the live decider has answered.
+    pub fn wait_for_shadows(&self, step: Option<Duration>) -> Duration {
+        step.or(self.wait_for_shadows).unwrap_or(WAIT_FOR_SHADOWS)
+    }
+
+    fn unknown(&self, what: &str, wanted: &str) -> String {
         let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
         match known.as_slice() {
-            [] => format!("there is no decider '{wanted}', and no other; set it up in trax.toml"),
+            [] => format!("there is no {what} '{wanted}', and no other; set it up in trax.toml"),
             known => format!(
-                "there is no decider '{wanted}'; there is {}; set it up in trax.toml, or name another",
+                "there is no {what} '{wanted}'; there is {}; set it up in trax.toml, or name another",
                 known.join(", ")
             ),
         }
@@ -174,6 +234,7 @@ impl Deciders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::failure::FailureClass;
     use crate::model::question::QuestionKind;
 
     fn scripted() -> Decider {
@@ -220,5 +281,48 @@ mod tests {
         assert_eq!(named(&deciders, Some("step")), "answers");
         let nobody = Deciders::new(None).of_step(None, &[]).unwrap_err();
         assert_eq!(nobody.name, "NoDecider");
+    }
+
+    /// Q5, Q21: the step's shadows are asked everything, the operator's what they are for, and nobody is missing.
+    #[test]
+    fn shadows_are_the_steps_and_the_operators() {
+        let question = |key: &str| Question {
+            key: key.to_owned(),
+            instructions: "?".to_owned(),
+            kind: QuestionKind::YesNo { yes: None, no: None },
+            sensitive: false,
+        };
+        let (team, spam) = (question("Team"), question("Spam"));
+        let asked = [&team, &spam];
+        let mut deciders = Deciders::new(Some("train".to_owned()));
+        let mut host = HostDeciders::default();
+        for name in ["live", "one", "two"] {
+            host.by_name.insert(name.to_owned(), scripted().into());
+        }
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        host.shadows.insert("Spam".to_owned(), names(&["one", "two", "live"]));
+        host.wait_for_shadows = Some(Duration::from_secs(1));
+        assert_eq!(deciders.wait_for_shadows(None), Duration::from_secs(5));
+        deciders.add_host(&host);
+        let told = |deciders: &Deciders, named: &[&str]| {
+            deciders.shadows(&names(named), "live", &asked).map(|shadows| {
+                shadows.into_iter().map(|it| (it.name, it.questions)).collect::<Vec<_>>()
+            })
+        };
+
+        let both = [("one".to_owned(), vec![0, 1]), ("two".to_owned(), vec![1])];
+        assert_eq!(told(&deciders, &["one"]).unwrap(), both);
+        assert_eq!(deciders.wait_for_shadows(None), Duration::from_secs(1));
+        assert_eq!(deciders.wait_for_shadows(Some(Duration::ZERO)), Duration::ZERO);
+        let missing = told(&deciders, &["gone"]).unwrap_err();
+        assert_eq!(
+            (missing.class, missing.message.as_str()),
+            (
+                FailureClass::Permanent,
+                "there is no shadow 'gone'; there is live, one, two; set it up in trax.toml, or name another"
+            )
+        );
+        deciders.add_in_place_of_all("answers", scripted());
+        assert!(told(&deciders, &["gone"]).unwrap().is_empty());
     }
 }

@@ -4,12 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::chain::Chain;
+use crate::chain::step::Routing;
 use crate::decide::check;
 use crate::decide::fingerprint::fingerprint;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::{Deciders, Request};
-use crate::engine::journal::{Asking, Decided, Event, Journal};
+use crate::engine::journal::{Asking, Decided, Event, Journal, Shadowed};
+use crate::engine::shadows::Shadows;
 use crate::guest::context::{Ask, BoxFuture};
 use crate::model::answer::Answer;
 use crate::model::failure::Failure;
@@ -49,6 +53,21 @@ pub struct Place<'a> {
     pub branch: &'a str,
     /// Whether a junction asks while it runs.
     pub is_inside_junction: bool,
+    /// What the node routes by the answer, where it does.
+    pub routing: Option<Routing<'a>>,
+    /// Set when the run, or this branch of it, is cancelled.
+    pub cancel: &'a CancellationToken,
+}
+
+/// Who is asked, as far as the step says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Whom<'a> {
+    /// The decider that is acted on.
+    pub decider: Option<&'a str>,
+    /// Deciders asked the same, recorded and never acted on.
+    pub shadows: &'a [String],
+    /// How long to wait for those.
+    pub wait_for_shadows: Option<Duration>,
 }
 
 /// An asking as it is recorded.
@@ -83,7 +102,7 @@ impl Asker {
         place: Place<'_>,
         state: &Value,
         asked: &[Asked],
-        decider: Option<&str>,
+        whom: Whom<'_>,
     ) -> Result<Vec<Answer>, Failure> {
         let mut recorded: Vec<Recorded> = asked
             .iter()
@@ -97,7 +116,7 @@ impl Asker {
         self.replay(place, asked, &mut recorded, &mut answers).await?;
         let open: Vec<usize> = (0..asked.len()).filter(|index| answers[*index].is_none()).collect();
         if !open.is_empty() {
-            let fresh = self.ask_afresh(place, state, asked, recorded, &open, decider).await?;
+            let fresh = self.ask_afresh(place, state, asked, recorded, &open, whom).await?;
             for (index, answer) in open.into_iter().zip(fresh) {
                 answers[index] = Some(answer);
             }
@@ -178,7 +197,7 @@ impl Asker {
         hash
     }
 
-    /// Asks the decider those of the questions that are open, and records what it answers.
+    /// Asks the decider those of the questions that are open, and its shadows beside it, and records what they answer.
     async fn ask_afresh(
         &self,
         place: Place<'_>,
@@ -186,15 +205,18 @@ impl Asker {
         asked: &[Asked],
         recorded: Vec<Recorded>,
         open: &[usize],
-        decider: Option<&str>,
+        whom: Whom<'_>,
     ) -> Result<Vec<Answer>, Failure> {
         let questions: Vec<&Question> = open.iter().map(|index| &asked[*index].question).collect();
-        let (name, decider) = self.deciders.of_step(decider, &questions)?;
+        let (name, decider) = self.deciders.of_step(whom.decider, &questions)?;
+        let shadows = self.deciders.shadows(whom.shadows, name, &questions)?;
         let train = &self.chain.train().name;
+        let shadows = Shadows::ask(shadows, train, state, &questions);
         let request = Request { train, state, questions: &questions };
         let given = decider.decide(request).await?;
         let checked = check::check(&questions, given);
         let mut recorded: Vec<Option<Recorded>> = recorded.into_iter().map(Some).collect();
+        let mut live = Vec::new();
         for (position, index) in open.iter().enumerate() {
             let asked = &asked[*index];
             let (answer, refused) = match &checked {
@@ -206,11 +228,51 @@ impl Asker {
                 }
             };
             let Some(recorded) = recorded[*index].take() else { continue };
+            live.push((position, asked, answer.clone()));
             let decided =
                 Decided { answer, refused, ..decided(place, asked, recorded, Some(name)) };
             self.journal.record(Event::Decided(Box::new(decided))).await?;
         }
+        if !shadows.is_empty() {
+            let wait = self.deciders.wait_for_shadows(whom.wait_for_shadows);
+            self.record_shadows(place, shadows, wait, live).await;
+        }
         checked.map_err(Failure::from)
+    }
+
+    /// Waits for shadows and records what they answered beside live answers, which are durable by now. That it cannot
+    /// be recorded is told, and nothing else comes of it.
+    async fn record_shadows(
+        &self,
+        place: Place<'_>,
+        shadows: Shadows,
+        wait: Duration,
+        live: Vec<(usize, &Asked, Option<Answer>)>,
+    ) {
+        let heard = shadows.hear(wait, place.cancel).await;
+        for (position, asked, answer) in live {
+            let question = &asked.question;
+            let answers = heard.to(position, question, place.routing, answer.as_ref());
+            if answers.is_empty() {
+                continue;
+            }
+            let shadowed = Shadowed {
+                node: place.node.to_owned(),
+                branch: place.branch.to_owned(),
+                key: question.key.clone(),
+                is_sensitive: question.sensitive,
+                is_inside_junction: place.is_inside_junction,
+                occurrence: asked.occurrence,
+                answers,
+            };
+            let recorded = self.journal.record(Event::Shadowed(Box::new(shadowed))).await;
+            if let Err(failure) = recorded {
+                tracing::warn!(
+                    question = question.key,
+                    "what shadows answered is not recorded: {failure:?}"
+                );
+            }
+        }
     }
 }
 
@@ -251,6 +313,8 @@ pub struct JunctionAsker {
     pub branch: String,
     /// The keys it has declared.
     pub keys: Vec<String>,
+    /// Set when the junction is to stop.
+    pub cancel: CancellationToken,
     /// How often each question was asked by this node.
     pub asked: Mutex<BTreeMap<String, u32>>,
 }
@@ -293,8 +357,14 @@ impl JunctionAsker {
             return Err(Failure::permanent("RepeatedQuestion", message));
         }
         let asked = keys.iter().map(|key| self.asked(key)).collect::<Result<Vec<_>, _>>()?;
-        let place = Place { node: &self.node, branch: &self.branch, is_inside_junction: true };
-        self.asker.ask(place, &state, &asked, None).await
+        let place = Place {
+            node: &self.node,
+            branch: &self.branch,
+            is_inside_junction: true,
+            routing: None,
+            cancel: &self.cancel,
+        };
+        self.asker.ask(place, &state, &asked, Whom::default()).await
     }
 }
 

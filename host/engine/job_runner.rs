@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +17,7 @@ use crate::chain::snapshot::Snapshot;
 use crate::chain::walk::Walk;
 use crate::decide::state_hash::StateHasher;
 use crate::deciders::Deciders;
-use crate::engine::asking::{Asked, Asker, JunctionAsker, Place};
+use crate::engine::asking::{Asked, Asker, JunctionAsker, Place, Whom};
 use crate::engine::branches;
 use crate::engine::journal::{Event, Journal};
 use crate::guest::GuestError;
@@ -303,6 +304,7 @@ impl Drive {
             node: node.to_owned(),
             branch: self.branch(call.node),
             keys: self.declared_keys(call.node),
+            cancel: self.step_cancel.clone(),
             asked: Mutex::new(BTreeMap::new()),
         };
         CallContext {
@@ -358,8 +360,20 @@ impl Drive {
             .map(|q| Asked { question: q.question.clone(), occurrence: q.occurrence })
             .collect();
         let (node, branch) = (self.node_id(ask.node), self.branch(ask.node));
-        let place = Place { node: &node, branch: &branch, is_inside_junction: false };
-        self.asker.ask(place, &ask.state, &asked, ask.decider.as_deref()).await
+        let chain = &self.runner.chain;
+        let place = Place {
+            node: &node,
+            branch: &branch,
+            is_inside_junction: false,
+            routing: chain.step(chain.node(ask.node)).and_then(Step::routing),
+            cancel: &self.cancel,
+        };
+        let whom = Whom {
+            decider: ask.decider.as_deref(),
+            shadows: &ask.shadows,
+            wait_for_shadows: ask.wait_for_shadows_ms.map(Duration::from_millis),
+        };
+        self.asker.ask(place, &ask.state, &asked, whom).await
     }
 
     async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<(), Failure> {

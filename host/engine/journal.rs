@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::chain::next::Routed;
 use crate::decide::replay::{Earlier, Key};
+use crate::engine::shadows::ShadowAnswer;
 use crate::guest::context::BoxFuture;
 use crate::guest::outcome::Receipt;
 use crate::model::answer::Answer;
@@ -36,6 +37,8 @@ pub enum Event {
     },
     /// A question was answered.
     Decided(Box<Decided>),
+    /// Shadows have answered a question, or had the time to.
+    Shadowed(Box<Shadowed>),
     /// A routing step took a track.
     Routed {
         /// The routing step's node.
@@ -83,6 +86,25 @@ pub struct Decided {
     pub answer: Option<Answer>,
     /// Why the answer is not acted on, if it is not.
     pub refused: Option<String>,
+}
+
+/// What shadows answered to a question that was answered before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shadowed {
+    /// The node that asked.
+    pub node: String,
+    /// The branch it asked in, or empty.
+    pub branch: String,
+    /// The question's key.
+    pub key: String,
+    /// Whether its answers are withheld from everything but the run.
+    pub is_sensitive: bool,
+    /// Whether a junction asked while it ran.
+    pub is_inside_junction: bool,
+    /// The n-th asking of this question in the run and branch, from 0.
+    pub occurrence: u32,
+    /// What each answered.
+    pub answers: Vec<ShadowAnswer>,
 }
 
 /// Where events go.

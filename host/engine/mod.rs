@@ -32,6 +32,7 @@ pub mod run_journal;
 mod running;
 pub mod seal;
 pub mod service;
+pub mod shadows;
 pub mod sources;
 pub mod supervisor;
 mod tenant_names;

@@ -34,8 +34,6 @@ pub struct NewDecision<'a> {
     pub decider: Option<&'a str>,
     /// Whether the answer is an earlier run's.
     pub is_replayed: bool,
-    /// What shadows answered, as JSON.
-    pub shadows: Option<&'a str>,
     /// Of the state it was asked about.
     pub state_hash: Option<&'a str>,
 }
@@ -94,8 +92,8 @@ pub async fn record(
     let sql = tx.pick(fenced!(
         "INSERT INTO decision (metadata_id, branch_path, question_key, occurrence, asked_by,
             fingerprint, kind, question,
-            answer, refused, model, decider, replayed, shadows, state_hash, decided_at)
-        SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17",
+            answer, refused, model, decider, replayed, state_hash, decided_at)
+        SELECT id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16",
         // A column that is written to itself makes the present row's id known.
         "ON CONFLICT (metadata_id, branch_path, question_key, occurrence, asked_by)
             DO UPDATE SET metadata_id = decision.metadata_id RETURNING id"
@@ -115,7 +113,6 @@ pub async fn record(
         .bind(new.model)
         .bind(new.decider)
         .bind(new.is_replayed)
-        .bind(new.shadows)
         .bind(new.state_hash)
         .bind(now)
         .fetch_optional(c))?;
@@ -135,16 +132,39 @@ pub async fn set_routes(
     Ok(())
 }
 
-/// Replaces what is recorded of the shadows of a decision: a JSON list. They may answer after the run went on, so this
-/// holds for a run that has ended too.
+/// Which asking of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    /// Empty outside a parallel branch.
+    pub branch_path: &'a str,
+    /// The question.
+    pub question_key: &'a str,
+    /// How often the run has asked it before, in this branch.
+    pub occurrence: i32,
+    /// The node whose junction asked; empty when the chain did.
+    pub asked_by: &'a str,
+}
+
+/// Replaces what is recorded of the shadows of a decision: a JSON list.
 pub async fn set_shadows(
     tx: &mut Tx<'_>,
-    run: RunId,
-    decision: DecisionId,
+    claim: Claim,
+    asking: &Asking<'_>,
     shadows: &str,
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE decision SET shadows = $3 WHERE id = $1 AND metadata_id = $2";
-    execute!(tx, sqlx::query(sql).bind(decision).bind(run).bind(shadows))?;
+    guard(tx, claim).await?;
+    let sql = "UPDATE decision SET shadows = $6 WHERE metadata_id = $1 AND branch_path = $2
+        AND question_key = $3 AND occurrence = $4 AND asked_by = $5";
+    execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(claim.run)
+            .bind(asking.branch_path)
+            .bind(asking.question_key)
+            .bind(asking.occurrence)
+            .bind(asking.asked_by)
+            .bind(shadows)
+    )?;
     Ok(())
 }
 

@@ -20,6 +20,7 @@ mod requeues;
 mod resumes;
 mod retries;
 mod schedules;
+mod shadows;
 mod statements;
 mod steps;
 mod triggers;

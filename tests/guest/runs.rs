@@ -24,6 +24,7 @@ fn path(end: &TestEnd) -> Vec<String> {
             Some(format!("track {track}{}", if fell_back { " (fallback)" } else { "" }))
         }
         Event::Checkpoint { node, .. } => Some(node),
+        Event::Shadowed(it) => Some(format!("shadows of {}", it.key)),
     };
     end.trace.events().into_iter().filter_map(line).collect()
 }

@@ -8,7 +8,7 @@ use trax::model::ids::{Claim, DecisionId};
 use trax::store::checkpoints::{self, NewCheckpoint};
 use trax::store::claim::{ClaimRequest, claim};
 use trax::store::decisions::{
-    self, NewDecision, has_acted_on, is_replayed, set_routes, set_shadows,
+    self, Asking, NewDecision, has_acted_on, is_replayed, set_routes, set_shadows,
 };
 use trax::store::dispatch::{DispatchFailure, dispatch_failed};
 use trax::store::junction_runs::{self, StepRow};
@@ -34,7 +34,6 @@ pub(crate) fn decision(key: &str) -> NewDecision<'_> {
         model: None,
         decider: Some("rules"),
         is_replayed: false,
-        shadows: None,
         state_hash: Some("s1:ab"),
     }
 }
@@ -53,7 +52,8 @@ async fn decisions_are_kept_in_order_one_for_each_asking(w: World) {
     let again =
         record(&w, claim, &NewDecision { answer: Some("other"), ..decision("Refund") }).await;
     w.write(async |tx| set_routes(tx, claim, first, "[{\"track\":\"Yes\"}]").await).await;
-    w.write(async |tx| set_shadows(tx, claim.run, first, "[]").await).await;
+    let asking = Asking { branch_path: "", question_key: "Refund", occurrence: 0, asked_by: "" };
+    w.write(async |tx| set_shadows(tx, claim, &asking, "[]").await).await;
 
     let all = w
         .read(async |tx| decisions::of_run(tx, w.tenant, claim.run, DecisionId(0), 10).await)
@@ -65,6 +65,7 @@ async fn decisions_are_kept_in_order_one_for_each_asking(w: World) {
         (all[0].routes.as_deref(), all[0].shadows.as_deref()),
         (Some("[{\"track\":\"Yes\"}]"), Some("[]"))
     );
+    assert_eq!((&all[1].shadows, &all[2].shadows), (&None, &None));
     let page = w.read(async |tx| decisions::of_run(tx, w.tenant, claim.run, first, 1).await).await;
     assert_eq!(page[0].id, second);
 }

@@ -281,7 +281,7 @@ impl Journal for RunJournal {
                     return Ok(());
                 }
                 Event::JunctionStarted { .. } | Event::Routed { .. } => None,
-                Event::Decided(_) | Event::Checkpoint { .. } => Some(event),
+                Event::Decided(_) | Event::Shadowed(_) | Event::Checkpoint { .. } => Some(event),
             };
             self.insist(event.as_ref()).await.map_err(|error| {
                 if matches!(error, StoreError::LostClaim(_)) {

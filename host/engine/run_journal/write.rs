@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::chain::decision::stored_answer;
 use crate::chain::next::Routed;
 use crate::chain::resume::tracks;
-use crate::engine::journal::{Decided, Event};
+use crate::engine::journal::{Decided, Event, Shadowed};
 use crate::engine::run_journal::RunJournal;
 use crate::engine::run_journal::steps::{Begun, Taken};
+use crate::engine::shadows::ShadowAnswer;
 use crate::model::ids::DecisionId;
 use crate::model::value::Value;
 use crate::store::checkpoints::{self, NewCheckpoint};
@@ -37,6 +38,10 @@ impl RunJournal {
         }
         match event {
             Some(Event::Decided(decided)) => self.decided(tx, decided).await,
+            Some(Event::Shadowed(shadowed)) => {
+                self.shadowed(tx, shadowed).await?;
+                Ok(Written::Other)
+            }
             Some(Event::Checkpoint { node, state, tracks }) => {
                 self.checkpoint(tx, node, state, tracks).await?;
                 Ok(Written::Other)
@@ -63,7 +68,7 @@ impl RunJournal {
                 let begun = Begun { name: track, node, branch: self.branch(node) };
                 self.note_track(&begun, question_key, taken.to_string());
             }
-            Event::Decided(_) | Event::Checkpoint { .. } => {}
+            Event::Decided(_) | Event::Shadowed(_) | Event::Checkpoint { .. } => {}
         }
     }
 
@@ -107,11 +112,25 @@ impl RunJournal {
             model: answer.and_then(|answer| answer.model.as_deref()),
             decider: decided.decider.as_deref(),
             is_replayed: decided.decider.is_none(),
-            shadows: None,
             state_hash: decided.state_hash.as_deref(),
         };
         let id = decisions::record(tx, self.claim, &new).await?;
         Ok(Written::Decided(Some(id), shown))
+    }
+
+    async fn shadowed(&self, tx: &mut Tx<'_>, shadowed: &Shadowed) -> Result<(), StoreError> {
+        if !self.shared.config.records_decisions {
+            return Ok(());
+        }
+        let asking = decisions::Asking {
+            branch_path: &shadowed.branch,
+            question_key: &shadowed.key,
+            occurrence: i32::try_from(shadowed.occurrence).unwrap_or(i32::MAX),
+            asked_by: if shadowed.is_inside_junction { &shadowed.node } else { "" },
+        };
+        let answers: Vec<_> = shadowed.answers.iter().map(ShadowAnswer::to_json).collect();
+        let answers = serde_json::Value::from(answers).to_string();
+        decisions::set_shadows(tx, self.claim, &asking, &answers).await
     }
 
     async fn checkpoint(

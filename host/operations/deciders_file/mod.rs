@@ -12,6 +12,9 @@
 //!
 //! [decisions.questions]
 //! Team = "judge"
+//!
+//! [decisions.shadows]
+//! Urgency = ["judge"]
 //! ```
 //!
 //! The file holds no keys: it names the environment variable or the file that has them.
@@ -23,8 +26,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -35,6 +40,9 @@ use crate::deciders::scripted::ScriptedDecider;
 use crate::operations::deciders_file::cascades::StatedCascade;
 use crate::operations::error::OperationError;
 use crate::operations::table::{Faults, Section, unknown};
+
+/// How long a run may be made to wait for shadows.
+const WAITS: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_mins(10);
 
 const KINDS: [(&str, Kind); 4] = [
     ("system-one", Kind::SystemOne),
@@ -166,8 +174,10 @@ fn scripted(section: &Section<'_>, folder: &Path, faults: &mut Faults<'_>) -> Op
 fn read_decisions(file: &Section<'_>, host: &mut HostDeciders, faults: &mut Faults<'_>) {
     let Some(found) = table(file, "decisions", faults) else { return };
     let place = file.place_of("decisions");
-    let section = Section::new(found, place, "[decisions]", &["default", "questions"], faults);
+    let keys = ["default", "questions", "shadows", "wait_for_shadows"];
+    let section = Section::new(found, place, "[decisions]", &keys, faults);
     host.default = section.text("default", faults).map(str::to_owned);
+    host.wait_for_shadows = section.duration("wait_for_shadows", WAITS, faults);
     if let Some(questions) = table(&section, "questions", faults) {
         for (key, value) in questions {
             let title = format!("[decisions.questions]: {}", key.get_ref().escape_debug());
@@ -181,10 +191,34 @@ fn read_decisions(file: &Section<'_>, host: &mut HostDeciders, faults: &mut Faul
             host.by_question.insert(key.get_ref().clone().into_owned(), name.to_owned());
         }
     }
+    if let Some(shadows) = table(&section, "shadows", faults) {
+        read_shadows(shadows, host, faults);
+    }
     if let Some(name) = &host.default
         && !host.by_name.contains_key(name)
     {
         section.fault("default", no_decider(name, &host.by_name), faults);
+    }
+}
+
+/// Names that are not of this file may be of deciders that a train ships.
+fn read_shadows(table: &DeTable<'_>, host: &mut HostDeciders, faults: &mut Faults<'_>) {
+    for (key, value) in table {
+        let title = format!("[decisions.shadows]: {}", key.get_ref().escape_debug());
+        let list = value.get_ref().as_array().map(|list| {
+            list.iter().map(|name| name.get_ref().as_str().map(str::to_owned)).collect()
+        });
+        let Some(Some(names)) = list else {
+            faults.add(&value.span(), title, "expected a list of deciders' names in quotes");
+            continue;
+        };
+        let names: Vec<String> = names;
+        let twice = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+        if let Some((_, name)) = twice {
+            let problem = format!("it names '{}' twice", name.escape_debug());
+            faults.add(&value.span(), title, problem);
+        }
+        host.shadows.insert(key.get_ref().clone().into_owned(), names);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a file may state, and how faults are told.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::deciders::host::HostDeciders;
 use crate::operations::deciders_file::read;
@@ -45,6 +46,8 @@ fn deciders_are_read_with_their_keys_elsewhere() {
         [decisions]
         default = "judge"
         questions = { "Queue.Lane" = "careful" }
+        shadows = { Team = ["chat", "triage"] }
+        wait_for_shadows = "2s"
     "#;
     let host = write(folder.path(), text).unwrap();
     let names: Vec<_> =
@@ -55,6 +58,8 @@ fn deciders_are_read_with_their_keys_elsewhere() {
     );
     assert_eq!(host.default.as_deref(), Some("judge"));
     assert_eq!(host.by_question["Queue.Lane"], "careful");
+    assert_eq!(host.shadows["Team"], ["chat", "triage"]);
+    assert_eq!(host.wait_for_shadows, Some(Duration::from_secs(2)));
     assert!(!format!("{host:?}").contains("hunter2"));
 }
 
@@ -85,6 +90,10 @@ then = "c"
 escalate_below = 0.5
 [decisions]
 default = "jugde"
+wait_for_shadows = "11m"
+[decisions.shadows]
+Team = "chat"
+Mood = ["chat", "chat"]
 "#;
     let faults = write(folder.path(), text).unwrap_err();
     let expected = [
@@ -96,6 +105,9 @@ default = "jugde"
         "20: decider 'c': first: the cascades ask each other in a circle",
         "21: decider 'c': then: the cascades ask each other in a circle",
         "24: [decisions]: default: unknown decider 'jugde'; there is none",
+        "25: [decisions]: wait_for_shadows: '11m' is not from 0",
+        "27: [decisions.shadows]: Team: expected a list of deciders' names in quotes",
+        "28: [decisions.shadows]: Mood: it names 'chat' twice",
     ];
     let lines: Vec<_> = faults.lines().collect();
     assert_eq!(lines.len(), expected.len(), "{faults}");
