@@ -3,9 +3,11 @@
 pub mod apply;
 pub mod bench;
 pub mod check;
+pub mod csv;
 pub mod database;
 pub mod db;
 pub mod dead_letters;
+pub mod decisions;
 pub mod deploy;
 pub mod dev;
 pub mod error;
@@ -91,6 +93,8 @@ pub enum Command {
     Runs(runs::Runs),
     /// List dead letters, newest first; show, requeue or acknowledge them
     DeadLetters(dead_letters::DeadLetters),
+    /// List what deciders answered, newest first; show one answer, or say what it should have been
+    Decisions(decisions::Decisions),
     /// List tenants, add one, or change what one may use
     Tenants(tenants::Tenants),
     /// List tokens of the server, make one, or revoke one
@@ -124,6 +128,7 @@ impl Cli {
             Command::Queue(command) => command.run(&mut output).await,
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,
+            Command::Decisions(command) => command.run(&mut output).await,
             Command::Tenants(command) => command.run(&mut output).await,
             Command::Tokens(command) => command.run(&mut output).await,
             Command::Db(command) => command.run(&mut output).await,

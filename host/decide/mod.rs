@@ -7,5 +7,6 @@
 pub mod agreement;
 pub mod check;
 pub mod fingerprint;
+pub mod label;
 pub mod replay;
 pub mod state_hash;

@@ -57,6 +57,30 @@ pub fn group_cycle(groups: &[&str]) -> String {
 pub const DISPATCH_FAILED: &str =
     "The run could not be dispatched, so it never started. See the run's record for the cause.";
 
+/// Why there is no decision to label.
+pub fn decision_not_found(decision: i64) -> String {
+    format!("Decision {decision} not found.")
+}
+
+/// Why a decision cannot be labelled that another trax recorded.
+pub fn decision_unreadable(decision: i64) -> String {
+    format!("The question of decision {decision} cannot be read.")
+}
+
+/// Why a decision cannot be labelled with what was said.
+pub fn decision_not_labelled(problem: &str) -> String {
+    format!("The label is none of the question's answers: {problem}.")
+}
+
+/// Why a decision cannot be labelled by somebody without a name.
+pub const DECISION_LABELLED_BY_NOBODY: &str =
+    "Say who labels the decision, in 1 to 100 characters.";
+
+/// What a label came to.
+pub fn decision_labelled(decision: i64) -> String {
+    format!("Decision {decision} labelled.")
+}
+
 /// Why a dead letter cannot be resolved.
 pub const DEAD_LETTER_GONE: &str = "Dead letter not found or already resolved";
 

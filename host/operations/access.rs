@@ -81,6 +81,7 @@ actions! {
     AcknowledgeDeadLetter "acknowledgeDeadLetter" Operator;
     AcknowledgeDeadLetters "acknowledgeDeadLetters" Operator;
     AcknowledgeAllDeadLetters "acknowledgeAllDeadLetters" Operator;
+    LabelDecision "labelDecision" Operator;
     CreateToken "createToken" Admin;
     RevokeToken "revokeToken" Admin;
 }

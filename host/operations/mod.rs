@@ -3,7 +3,7 @@
 //! - [`component_file`] loads a component and verifies its trains; [`deploy`] stores it and makes it the active one.
 //! - [`manifest_file`] reads what is stated in a TOML file, by means of [`table`] and [`duration`]; [`apply`] states it
 //!   in the store, all of it or nothing; [`prune`] removes what an owner no longer states.
-//! - [`deciders_file`] reads the deciders of a host.
+//! - [`deciders_file`] reads the deciders of a host; [`decisions`] lists and labels what they answered.
 //! - [`dead_letters`] lists and resolves; [`requeue_jobs`] requeues all of them in the background, and [`requeue`] one
 //!   execution; [`resume`] queues one after a checkpoint. What came of an action is an [`outcome`]; [`batch`] says how
 //!   much at once.
@@ -21,6 +21,7 @@ pub mod bench;
 pub mod component_file;
 pub mod dead_letters;
 pub mod deciders_file;
+pub mod decisions;
 pub mod deploy;
 pub mod duration;
 pub mod enqueue;

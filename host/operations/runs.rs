@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::chain::declaration::Train;
 use crate::chain::schema::Types;
-use crate::model::ids::{DecisionId, ManifestId, RunId, TenantId};
+use crate::model::ids::{DecisionId, ManifestId, RunId, TenantId, VersionId};
 use crate::model::message;
 use crate::model::value::Shown;
 use crate::operations::batch;
@@ -214,10 +214,18 @@ pub(in crate::operations) struct Secrecy {
 
 impl Secrecy {
     async fn of(tx: &mut Tx<'_>, tenant: TenantId, run: &Run) -> Result<Self, OperationError> {
-        let Some(version) = run.component_version_id else {
-            return Self::of_train(tx, tenant, &run.name).await;
-        };
-        Self::declared(components::train_of_version(tx, tenant, version, &run.name).await)
+        Self::of_version(tx, tenant, run.component_version_id, &run.name).await
+    }
+
+    /// What a train declared in that version of its component.
+    pub(in crate::operations) async fn of_version(
+        tx: &mut Tx<'_>,
+        tenant: TenantId,
+        version: Option<VersionId>,
+        name: &str,
+    ) -> Result<Self, OperationError> {
+        let Some(version) = version else { return Self::of_train(tx, tenant, name).await };
+        Self::declared(components::train_of_version(tx, tenant, version, name).await)
     }
 
     /// What a train declares that new runs use.
@@ -254,7 +262,7 @@ impl Secrecy {
         }
     }
 
-    fn hides_question(&self, key: &str) -> bool {
+    pub(in crate::operations) fn hides_question(&self, key: &str) -> bool {
         let questions = self.train.as_ref().map(|train| &train.questions);
         let found = questions.and_then(|questions| questions.iter().find(|it| it.key == key));
         found.is_none_or(|question| question.sensitive)

@@ -45,6 +45,7 @@ const MIGRATIONS: &[Migration] = migrations![
     15 "0015_schedules",
     16 "0016_wake_ups",
     17 "0017_cleanup",
+    18 "0018_labels",
     24 "0024_access",
 ];
 

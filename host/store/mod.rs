@@ -7,9 +7,9 @@
 //! In reading order: `open` and `migrate`; `db`, where the databases differ; [`tenants`]; [`components`]; [`groups`],
 //! [`manifests`], what makes these [`due`], and their [`orphans`]; [`hosts`]; [`queue`], [`staged`], [`enqueue_many`],
 //! [`capacity`], [`claim`] with `subjects`, [`dispatch`]; [`runs`], their [`endings`] and [`parked`]; what a run leaves
-//! in [`decisions`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what [`resolve`]s many of
-//! them; the [`cleanup`] of what is old; the [`sources`] that retries take over from; [`tokens`] of the API and its
-//! [`audit`]; [`statistics`]; and [`wakeups`], which only make things happen sooner.
+//! in [`decisions`] with their [`labels`], [`checkpoints`], [`junction_runs`] and [`logs`]; [`dead_letters`], and what
+//! [`resolve`]s many of them; the [`cleanup`] of what is old; the [`sources`] that retries take over from; [`tokens`]
+//! of the API and its [`audit`]; [`statistics`]; and [`wakeups`], which only make things happen sooner.
 
 pub mod audit;
 pub mod capacity;
@@ -26,6 +26,7 @@ pub mod enqueue_many;
 pub mod groups;
 pub mod hosts;
 pub mod junction_runs;
+pub mod labels;
 pub mod lines;
 pub mod logs;
 pub mod manifests;

@@ -121,6 +121,11 @@ const TABLE: &[(Action, &str, &str)] = &[
         "0 dead letter(s) acknowledged",
     ),
     (
+        Action::LabelDecision,
+        r#"labelDecision(id: 99, correct: "yes") { success message }"#,
+        "Decision 99 not found.",
+    ),
+    (
         Action::AcknowledgeAllDeadLetters,
         "deadLetters { acknowledgeAllDeadLetters { message } }",
         "0 dead letter(s) acknowledged",

@@ -10,6 +10,7 @@ mod dead_letters;
 mod applying;
 mod dispatcher;
 mod hand_over;
+mod labels;
 mod outages;
 mod recovery;
 pub(crate) mod replay;

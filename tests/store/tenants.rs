@@ -22,7 +22,7 @@ use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
 use trax::store::{
     StoreError, audit, checkpoints, components, dead_letters, decisions, due, groups,
-    junction_runs, lines, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
+    junction_runs, labels, lines, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
 };
 
 use super::world::World;
@@ -120,6 +120,7 @@ struct Things {
     run: RunId,
     dead_letter: DeadLetterId,
     content_hash: String,
+    decision: DecisionId,
 }
 
 async fn things(w: &World) -> Things {
@@ -137,6 +138,8 @@ async fn things(w: &World) -> Things {
         w.write(async |tx| dead_letters::add(tx, w.tenant, manifest, 4, "why").await).await;
     let step = super::records::step(0);
     w.write(async |tx| junction_runs::write(tx, run.claim(), &[step]).await).await;
+    let decided = super::records::decision("Refund");
+    let decision = w.write(async |tx| decisions::record(tx, run.claim(), &decided).await).await;
     let record = audit::NewRecord {
         tenant: w.tenant,
         who: "ci",
@@ -162,6 +165,7 @@ async fn things(w: &World) -> Things {
         staged,
         run: run.run,
         dead_letter,
+        decision,
     }
 }
 
@@ -283,6 +287,9 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         runs::list(acme, RunFilter::default(), 10);
         decisions::of_run(acme, it.run, DecisionId(0), 10);
         decisions::line(acme, it.run);
+        labels::list(acme, labels::Filter::default(), 10);
+        labels::detail(acme, it.decision);
+        labels::set(acme, it.decision, "yes", "eve");
         checkpoints::of_run(acme, it.run);
         junction_runs::of_run(acme, it.run);
         logs::of_run(acme, it.run, 0, 10);
@@ -308,12 +315,16 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         tokens::list(acme, None, 10);
         tokens::revoke(acme, "ci");
     );
-    let hour = Duration::from_hours(1);
-    let settled = w.db.write(async |tx| settle(tx, acme, it.manifest, hour).await).await;
-    assert!(settled.is_err(), "{settled:?}");
+    settles_nothing(&w, acme, it.manifest).await;
 
     assert_eq!(everything(&w).await, before);
     assert_eq!(uncovered("host/store", &covered), UNLIKE_OTHERS_OF_THE_STORE);
+}
+
+async fn settles_nothing(w: &World, stranger: TenantId, manifest: ManifestId) {
+    let hour = Duration::from_hours(1);
+    let settled = w.db.write(async |tx| settle(tx, stranger, manifest, hour).await).await;
+    assert!(settled.is_err(), "{settled:?}");
 }
 
 /// Functions of the store that take a tenant and that a stranger cannot be kept from.
@@ -357,6 +368,9 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         dead_letters::acknowledge(acme, it.dead_letter, None);
         dead_letters::acknowledge_batch(acme, &[it.dead_letter], None);
         dead_letters::acknowledge_all(acme, Scope::Manifest(it.manifest), None);
+        decisions::list(acme, labels::Filter::default(), 10);
+        decisions::detail(acme, it.decision);
+        decisions::label(acme, it.decision, "yes", "eve");
         enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now });
         groups::list(acme, None, 10);
         groups::set_enabled(acme, &["nightly".to_owned()], false);

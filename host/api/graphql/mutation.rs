@@ -8,14 +8,14 @@ use super::types::{
     BatchResponse, DateTime, DeadLetterRequeueJob, DeadLetterResponse, OperationResponse,
 };
 use super::{asked, masked};
-use crate::model::ids::{DeadLetterId, EntryId, RunId};
+use crate::model::ids::{DeadLetterId, DecisionId, EntryId, RunId};
 use crate::operations::access::{Action, Audited, act};
 use crate::operations::dead_letters::{self, Scope};
 use crate::operations::enqueue::{self, Asked};
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
 use crate::operations::triggers::{self, Trigger};
-use crate::operations::{duration, groups, manifests, queue, requeue, resume, runs};
+use crate::operations::{decisions, duration, groups, manifests, queue, requeue, resume, runs};
 use crate::store::queue::When;
 
 /// Everything that can be changed.
@@ -138,6 +138,19 @@ impl OperationsMutation {
         let (api, caller) = asked(context)?;
         let work = manifests::cancel(api.db(), caller.tenant, &external_id);
         asked_to(context, Action::CancelManifest, &external_id, work).await.map(response)
+    }
+
+    /// Notes what a decision should have been, in place of what was noted before.
+    async fn label_decision(
+        &self,
+        context: &Context<'_>,
+        id: i64,
+        correct: String,
+    ) -> Result<OperationResponse> {
+        let (api, caller) = asked(context)?;
+        let by = &caller.name;
+        let work = decisions::label(api.db(), caller.tenant, DecisionId(id), &correct, by);
+        asked_to(context, Action::LabelDecision, &id.to_string(), work).await.map(response)
     }
 
     /// Asks a run to stop.

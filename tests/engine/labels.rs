@@ -1,0 +1,108 @@
+//! What decisions should have been is said by people, and told in lists.
+
+use std::sync::Arc;
+
+use trax::model::ids::DecisionId;
+use trax::operations::decisions::{self, Listed};
+use trax::store::labels::Filter;
+
+use crate::engine::replay::{LEFT, RIGHT};
+use crate::engine::world::World;
+
+/// A decision of each of two trains, the second one's by somebody else.
+async fn decided(w: &World) {
+    w.deploy("probe").await;
+    let mut host = w.answering("one", LEFT).await;
+    w.manifest("nightly", "probe-replays", "{}", 0).await;
+    host.pass().await;
+    let mut other = w.host("two").await;
+    w.manifest("daily", "probe-decides", "{}", 0).await;
+    other.pass().await;
+    assert_eq!(
+        w.decided().await,
+        ["1 Lane answers", "2 Level probe-decider", "2 Ready probe-decider"]
+    );
+}
+
+async fn listed(w: &World, filter: Filter<'_>, limit: u32) -> Vec<i64> {
+    let listed = decisions::list(&w.store.db, w.store.tenant, filter, limit).await.unwrap();
+    listed.iter().map(|it| it.decision.id.0).collect()
+}
+
+async fn label(w: &World, id: i64, correct: &str, by: &str) -> (bool, String) {
+    let labelled =
+        decisions::label(&w.store.db, w.store.tenant, DecisionId(id), correct, by).await.unwrap();
+    (labelled.is_done, labelled.message)
+}
+
+async fn detail(w: &World, id: i64) -> Listed {
+    decisions::detail(&w.store.db, w.store.tenant, DecisionId(id)).await.unwrap()
+}
+
+async fn decisions_are_listed_in_pages_and_by_what_they_are(w: Arc<World>) {
+    decided(&w).await;
+    let all = Filter::default();
+    assert_eq!(listed(&w, all, 10).await, [3, 2, 1]);
+    assert_eq!(listed(&w, all, 2).await, [3, 2]);
+    let before = |id| Filter { before: Some(DecisionId(id)), ..all };
+    assert_eq!(listed(&w, before(2), 2).await, [1]);
+    assert_eq!(listed(&w, Filter { question: Some("Ready"), ..all }, 9).await, [3]);
+    assert_eq!(listed(&w, Filter { train: Some("probe-replays"), ..all }, 9).await, [1]);
+    assert_eq!(listed(&w, Filter { decider: Some("probe-decider"), ..all }, 9).await, [3, 2]);
+    assert!(listed(&w, Filter { decider: Some("nobody"), ..all }, 9).await.is_empty());
+
+    label(&w, 2, "Middle", "ada").await;
+    assert_eq!(listed(&w, Filter { is_unlabelled: true, ..all }, 9).await, [3, 1]);
+}
+
+async fn a_label_is_one_of_the_answers_and_can_be_corrected(w: Arc<World>) {
+    decided(&w).await;
+    assert_eq!(label(&w, 1, "Right", "ada").await, (true, "Decision 1 labelled.".to_owned()));
+    let first = detail(&w, 1).await.decision;
+    assert_eq!(
+        (first.correct.as_deref(), first.labelled_by.as_deref()),
+        (Some("Right"), Some("ada"))
+    );
+    assert_eq!(first.answer.as_deref(), Some(r#"{"choice":"Left","confidence":0.9}"#));
+
+    assert!(label(&w, 1, "Left", " eve ").await.0);
+    let second = detail(&w, 1).await.decision;
+    assert_eq!(
+        (second.correct.as_deref(), second.labelled_by.as_deref()),
+        (Some("Left"), Some("eve"))
+    );
+    // A level by its number, and yes in its own word.
+    assert!(label(&w, 2, "2", "ada").await.0);
+    assert!(label(&w, 3, "True", "ada").await.0);
+    let kept = "SELECT correct FROM decision_label ORDER BY decision_id";
+    assert_eq!(w.store.rows(kept).await, ["Left", "High", "yes"]);
+
+    let none = "The label is none of the question's answers: it can be Left, Right, Nowhere.";
+    assert_eq!(label(&w, 1, "Up", "ada").await, (false, none.to_owned()));
+    assert_eq!(label(&w, 9, "yes", "ada").await, (false, "Decision 9 not found.".to_owned()));
+    let nobody = "Say who labels the decision, in 1 to 100 characters.";
+    assert_eq!(label(&w, 3, "no", "  ").await, (false, nobody.to_owned()));
+    assert_eq!(w.store.rows(kept).await, ["Left", "High", "yes"]);
+}
+
+async fn labels_change_no_run_and_go_with_it(w: Arc<World>) {
+    decided(&w).await;
+    let rows = "SELECT answer, decider, kind FROM decision ORDER BY id";
+    let before = w.store.rows(rows).await;
+    label(&w, 1, "Right", "ada").await;
+    assert_eq!(w.store.rows(rows).await, before);
+
+    let mut host = w.answering("right", RIGHT).await;
+    w.advance(3_600).await;
+    host.pass().await;
+    // What is decided next has no label of its own.
+    assert!(detail(&w, 4).await.decision.correct.is_none());
+    w.store.sql("DELETE FROM decision WHERE id = 1").await.unwrap();
+    assert!(w.store.rows("SELECT correct FROM decision_label").await.is_empty());
+}
+
+engine_cases! {
+    decisions_are_listed_in_pages_and_by_what_they_are,
+    a_label_is_one_of_the_answers_and_can_be_corrected,
+    labels_change_no_run_and_go_with_it,
+}
