@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::csv;
 use crate::cli::database::Database;
+use crate::cli::decision_report::Report;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::list::{Listing, Page};
@@ -15,7 +16,7 @@ use crate::operations::access::{Action as Asked, Caller, act};
 use crate::operations::decisions::{self, Listed};
 use crate::store::labels::Filter;
 
-/// List what deciders answered, newest first; show one answer, or say what it should have been
+/// List what deciders answered, newest first; say what it should have been, and how good they are
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Decisions {
@@ -31,6 +32,8 @@ enum Action {
     List(List),
     /// Show one: its question, its answer, and what shadows said
     Show(Show),
+    /// Say how good deciders are, by what people said their answers should have been
+    Report(Report),
     /// Say what a decision should have been, in place of what was said before
     Label(Label),
 }
@@ -89,6 +92,7 @@ impl Decisions {
             None => self.list.run(output).await,
             Some(Action::List(list)) => list.run(output).await,
             Some(Action::Show(show)) => show.run(output).await,
+            Some(Action::Report(report)) => report.run(output).await,
             Some(Action::Label(label)) => label.run(output).await,
         }
     }

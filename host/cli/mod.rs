@@ -2,11 +2,13 @@
 
 pub mod apply;
 pub mod bench;
+pub mod calibration_plot;
 pub mod check;
 pub mod csv;
 pub mod database;
 pub mod db;
 pub mod dead_letters;
+pub mod decision_report;
 pub mod decisions;
 pub mod deploy;
 pub mod dev;
@@ -93,7 +95,7 @@ pub enum Command {
     Runs(runs::Runs),
     /// List dead letters, newest first; show, requeue or acknowledge them
     DeadLetters(dead_letters::DeadLetters),
-    /// List what deciders answered, newest first; show one answer, or say what it should have been
+    /// List what deciders answered, newest first; say what it should have been, and how good they are
     Decisions(decisions::Decisions),
     /// List tenants, add one, or change what one may use
     Tenants(tenants::Tenants),

@@ -12,7 +12,7 @@ use crate::cli::list::{Ids, Listing, Page};
 use crate::cli::output::Output;
 use crate::model::ids::EntryId;
 use crate::operations::duration;
-use crate::operations::enqueue::{Asked, enqueue};
+use crate::operations::enqueue::{Asked, enqueue, enqueue_all};
 use crate::operations::queue::{self, Listed};
 use crate::store::EntryStatus;
 use crate::store::queue::When;
@@ -44,6 +44,9 @@ struct Add {
     /// Its input
     #[arg(long, value_name = "JSON|@FILE", default_value = "{}")]
     input: String,
+    /// Queue a run for each line of these instead: each is an input. All of them are queued, or none if one is refused
+    #[arg(long, value_name = "@FILE|-", conflicts_with = "input")]
+    inputs: Option<String>,
     /// From 0 to 31; higher goes first
     #[arg(long, value_name = "N", default_value_t = 0)]
     priority: i16,
@@ -147,7 +150,7 @@ fn data(listed: &Listed) -> Value {
 
 impl Add {
     async fn run(self, output: &mut Output) -> Result<u8, CliError> {
-        let text = input::read(&self.input)?;
+        let text = input::read(self.inputs.as_ref().unwrap_or(&self.input))?;
         let (db, tenant) = self.database.open_to_write().await?;
         let asked = Asked {
             train: &self.train,
@@ -155,6 +158,10 @@ impl Add {
             priority: self.priority,
             when: When::After(self.delay),
         };
+        if self.inputs.is_some() {
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            return output.outcome(&enqueue_all(&db, tenant, &asked, &lines).await?);
+        }
         output.outcome(&enqueue(&db, tenant, &asked).await?)
     }
 }

@@ -9,4 +9,5 @@ pub mod check;
 pub mod fingerprint;
 pub mod label;
 pub mod replay;
+pub mod report;
 pub mod state_hash;

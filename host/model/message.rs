@@ -57,6 +57,21 @@ pub fn group_cycle(groups: &[&str]) -> String {
 pub const DISPATCH_FAILED: &str =
     "The run could not be dispatched, so it never started. See the run's record for the cause.";
 
+/// How many entries were queued together.
+pub fn entries_created(count: i64) -> String {
+    format!("{count} work queue entry(s) created.")
+}
+
+/// Why none of many inputs is queued: that one, counted from 0.
+pub fn of_input(index: usize, refusal: &str) -> String {
+    format!("Input {}: {}; nothing was queued.", index + 1, refusal.trim_end_matches('.'))
+}
+
+/// Why inputs are too many to be queued together.
+pub fn too_many_inputs(count: usize, max: usize) -> String {
+    format!("{count} inputs are more than the {max} that are queued together. Nothing was queued.")
+}
+
 /// Why there is no decision to label.
 pub fn decision_not_found(decision: i64) -> String {
     format!("Decision {decision} not found.")

@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::Value;
 
+use crate::chain::decision::read_answer;
 use crate::decide::label;
+use crate::decide::report::{Costs, Line, Of, Sample, Tally};
 use crate::model::ids::{DecisionId, TenantId, VersionId};
 use crate::model::message;
 use crate::model::question::QuestionKind;
@@ -17,6 +20,9 @@ use crate::store::{Db, StoreError, Tx};
 
 /// The most characters of the name of whoever labels.
 const NAME_MAX: usize = 100;
+
+/// How many decisions a report reads at once.
+const PAGE: u32 = 1_000;
 
 /// A decision as operators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,4 +124,80 @@ pub async fn label(
 pub(in crate::operations) fn question(recorded: &str) -> Option<QuestionKind> {
     let mut recorded: Value = serde_json::from_str(recorded).ok()?;
     serde_json::from_value(recorded.get_mut("criteria")?.take()).ok()
+}
+
+/// Which decisions a report is about, and what it reckons with.
+#[derive(Debug, Clone, Copy)]
+pub struct Reported<'a> {
+    /// To this question.
+    pub question: Option<&'a str>,
+    /// In runs of this train.
+    pub train: Option<&'a str>,
+    /// Given by this decider, acted on or as a shadow.
+    pub decider: Option<&'a str>,
+    /// At most this many, the newest ones.
+    pub last: usize,
+    /// What answers cost that are wrong or handed on.
+    pub costs: Costs,
+}
+
+/// How good deciders are. Answers that were replayed count once, where they were given.
+///
+/// # Errors
+/// Those of the store.
+pub async fn report(
+    db: &Db,
+    tenant: TenantId,
+    about: Reported<'_>,
+) -> Result<Vec<Line>, OperationError> {
+    let mut tally = Tally::default();
+    let mut tx = db.read().await?;
+    let mut filter = Filter { question: about.question, train: about.train, ..Filter::default() };
+    let mut left = about.last;
+    while left > 0 {
+        let limit = u32::try_from(left).unwrap_or(u32::MAX).min(PAGE);
+        let page = labels::list(&mut tx, tenant, filter, limit).await?;
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.id);
+        left -= page.len();
+        for decision in page.iter().filter(|decision| !decision.replayed) {
+            count(&mut tally, decision);
+        }
+    }
+    let mut lines = tally.report(about.costs);
+    lines.retain(|line| about.decider.is_none_or(|decider| line.of.decider == decider));
+    Ok(lines)
+}
+
+/// A shadow's answer as it is recorded.
+#[derive(Debug, Deserialize)]
+struct RecordedShadow {
+    decider: String,
+    answer: Option<Value>,
+    agreed: bool,
+    error: Option<String>,
+}
+
+fn count(tally: &mut Tally, decision: &Labelled) {
+    let Some(question) = question(&decision.question) else { return };
+    let of = |decider: &str, is_shadow| Of {
+        train: decision.train.clone(),
+        question: decision.question_key.clone(),
+        decider: decider.to_owned(),
+        is_shadow,
+    };
+    let correct = decision.correct.as_deref();
+    let read = |text: &str| read_answer(&decision.kind, text);
+    let answer = decision.answer.as_deref().filter(|_| decision.refused.is_none()).and_then(read);
+    let live = Sample { question: &question, answer: answer.as_ref(), correct, has_agreed: false };
+    tally.add(of(decision.decider.as_deref().unwrap_or_default(), false), live);
+    let recorded = decision.shadows.as_deref().unwrap_or("[]");
+    let shadows: Vec<RecordedShadow> = serde_json::from_str(recorded).unwrap_or_default();
+    for shadow in shadows {
+        let answer = shadow.answer.filter(|_| shadow.error.is_none());
+        let answer = answer.and_then(|answer| read(&answer.to_string()));
+        let has_agreed = shadow.agreed;
+        let sample = Sample { question: &question, answer: answer.as_ref(), correct, has_agreed };
+        tally.add(of(&shadow.decider, true), sample);
+    }
 }

@@ -9,11 +9,15 @@ use crate::model::message;
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
 use crate::operations::trains;
+use crate::store::enqueue_many::enqueue_many;
 use crate::store::queue::{self, Enqueued, NewEntry, When};
 use crate::store::{Db, StoreError, components};
 
 /// The most characters of a subject key.
 const SUBJECT_MAX: usize = 512;
+
+/// The most runs that are queued together.
+const INPUTS_MAX: usize = 10_000;
 
 /// A run that is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +74,52 @@ pub async fn enqueue(
                 Ok(Outcome::refused(message::enqueue_refused(&problem)))
             }
         }
+    })
+    .await
+}
+
+/// Queues a run of a train for each of many inputs: all of them, or none if one is refused.
+///
+/// # Errors
+/// Those of the store, or [`OperationError::Declaration`].
+pub async fn enqueue_all(
+    db: &Db,
+    tenant: TenantId,
+    asked: &Asked<'_>,
+    inputs: &[&str],
+) -> Result<Outcome, OperationError> {
+    if inputs.len() > INPUTS_MAX {
+        return Ok(Outcome::refused(message::too_many_inputs(inputs.len(), INPUTS_MAX)));
+    }
+    db.write(async |tx| {
+        let train = match components::active_train(tx, tenant, asked.train).await {
+            Ok(stored) => trains::declared(&stored)?,
+            Err(StoreError::NotFound { .. }) => {
+                return Ok(Outcome::missing(message::no_such_train(asked.train)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut admitted = Vec::with_capacity(inputs.len());
+        for (index, input) in inputs.iter().enumerate() {
+            match admit(&train, input) {
+                Ok(input) => admitted.push(input),
+                Err(refusal) => return Ok(Outcome::refused(message::of_input(index, &refusal))),
+            }
+        }
+        let entries: Vec<NewEntry<'_>> = admitted
+            .iter()
+            .map(|admitted| NewEntry {
+                input: Some(&admitted.input),
+                input_type: Some(&train.input),
+                priority: asked.priority,
+                when: asked.when,
+                subject_key: admitted.subject.as_deref(),
+                ..NewEntry::new(tenant, asked.train)
+            })
+            .collect();
+        let queued = enqueue_many(tx, &entries).await?.len();
+        let count = i64::try_from(queued).unwrap_or(i64::MAX);
+        Ok(Outcome::done(message::entries_created(count)).with_count(count))
     })
     .await
 }

@@ -24,5 +24,6 @@ mod schedules;
 mod shadows;
 mod statements;
 mod steps;
+mod tickets;
 mod triggers;
 mod wakeups;

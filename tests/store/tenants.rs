@@ -6,12 +6,14 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use trax::decide::report::Costs;
 use trax::engine::due::settle;
 use trax::model::access::Role;
 use trax::model::ids::{
     DeadLetterId, DecisionId, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
 use trax::operations::dead_letters::Scope;
+use trax::operations::decisions::Reported;
 use trax::operations::enqueue::Asked;
 use trax::operations::triggers::{self, Trigger};
 use trax::operations::{self, error::OperationError};
@@ -239,6 +241,7 @@ async fn everything(w: &World) -> Vec<String> {
         };
         all.extend(w.rows(&sql).await);
     }
+    assert!(all.len() > 8, "{all:?}");
     all
 }
 
@@ -253,7 +256,6 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
     let it = things(&w).await;
     let acme = w.write(async |tx| tenants::add(tx, "acme").await).await;
     let before = everything(&w).await;
-    assert!(before.len() > 8, "{before:?}");
     let mut covered = BTreeSet::new();
     for_a_stranger!(w, covered:
         components::activate(acme, it.version);
@@ -349,6 +351,15 @@ macro_rules! asked_by_a_stranger {
     )*};
 }
 
+/// A report on everything.
+const REPORTED: Reported<'_> = Reported {
+    question: None,
+    train: None,
+    decider: None,
+    last: 10,
+    costs: Costs { wrong: 1.0, handed_on: 1.0 },
+};
+
 /// The same of what operators do.
 async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
     let it = things(&w).await;
@@ -371,7 +382,9 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         decisions::list(acme, labels::Filter::default(), 10);
         decisions::detail(acme, it.decision);
         decisions::label(acme, it.decision, "yes", "eve");
+        decisions::report(acme, REPORTED);
         enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now });
+        enqueue::enqueue_all(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now }, &["{}"]);
         groups::list(acme, None, 10);
         groups::set_enabled(acme, &["nightly".to_owned()], false);
         groups::trigger(acme, &["nightly".to_owned()]);

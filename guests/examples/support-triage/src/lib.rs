@@ -117,17 +117,21 @@ fn hand_over(ticket: Ticket, team: TrackTaken<Team>) -> Routed {
     Routed { subject: ticket.subject, team: None, reply }
 }
 
-fn close_ticket(raw: RawTicket, routed: Routed) -> Resolution {
+/// No mail goes to a domain that ends in `.invalid`: the ticket cannot be closed, however often that is tried.
+fn close_ticket(raw: RawTicket, routed: Routed) -> Result<Resolution, Failure> {
+    if raw.from.ends_with(".invalid") {
+        return Err(Failure::transient("Undelivered", "the reply could not be delivered"));
+    }
     let queue = match routed.team {
         Some(Team::Billing) => "billing",
         Some(Team::Technical) => "technical",
         Some(Team::Sales) => "sales",
         None => "people",
     };
-    Resolution {
+    Ok(Resolution {
         customer: raw.from,
         subject: routed.subject,
         queue: queue.to_owned(),
         reply: routed.reply,
-    }
+    })
 }
