@@ -99,7 +99,7 @@ impl Failure {
 mod tests {
     use super::*;
 
-    /// R14: a guest's own time-out may pass, whatever it is called, unless the guest says otherwise.
+    /// R14, Q15: a guest's own time-out may pass, whatever it is called, unless the guest says otherwise.
     #[test]
     fn giving_up_by_oneself_is_transient() {
         for (class, name, expected) in [

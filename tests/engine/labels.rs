@@ -101,8 +101,8 @@ async fn labels_change_no_run_and_go_with_it(w: Arc<World>) {
     assert!(w.store.rows("SELECT correct FROM decision_label").await.is_empty());
 }
 
-engine_cases! {
+engine_cases!(
     decisions_are_listed_in_pages_and_by_what_they_are,
     a_label_is_one_of_the_answers_and_can_be_corrected,
     labels_change_no_run_and_go_with_it,
-}
+);

@@ -81,6 +81,26 @@ async fn the_budget_is_one_run_and_the_retries(w: Arc<World>) {
     assert_eq!(reasons, [reason(0), reason(1), reason(2)]);
 }
 
+/// Q15: a failure has the class that it brings, and is retried and given up whatever the class.
+async fn nothing_acts_on_a_class(w: Arc<World>) {
+    w.deploy("probe").await;
+    let mut host = w.host("one").await;
+    let classes = ["conflict", "permanent", "transient", "unclassified"];
+    for class in classes {
+        let fails = format!(r#"{{"acts":{{"Act":[{{"fail":{{"class":"{class}"}}}}]}}}}"#);
+        w.manifest(class, "probe", &fails, 1).await;
+    }
+    for _ in 0..4 {
+        host.pass().await;
+        w.advance(HOUR).await;
+    }
+    let runs = "SELECT m.external_id, r.failure_class, CAST(COUNT(*) AS TEXT) FROM metadata r
+        JOIN manifest m ON m.id = r.manifest_id GROUP BY m.external_id, r.failure_class ORDER BY m.external_id";
+    let expected = classes.map(|class| format!("{class} {class} 2"));
+    assert_eq!(w.store.rows(runs).await, expected);
+    assert_eq!(w.dead_letters().await.len(), 4);
+}
+
 /// R6, T6: with the default of 3 the fourth failure makes the dead letter, and the third does not.
 async fn the_fourth_failure_is_the_last(w: Arc<World>) {
     w.deploy("probe").await;
@@ -294,6 +314,7 @@ engine_cases!(
     a_failed_run_is_run_again_from_the_top,
     work_without_a_manifest_is_not_retried,
     the_budget_is_one_run_and_the_retries,
+    nothing_acts_on_a_class,
     the_fourth_failure_is_the_last,
     failures_count_for_their_window,
     a_resolution_starts_the_count_anew,

@@ -180,11 +180,11 @@ async fn none_agrees_with_a_refused_answer(w: Arc<World>) {
     assert_eq!(w.store.rows("SELECT refused FROM decision").await, [not_offered]);
 }
 
-engine_cases! {
+engine_cases!(
     shadows_are_recorded_with_their_agreement,
     shadows_of_a_decide_agree_by_what_they_say,
     a_shadow_that_hangs_is_stopped,
     replayed_questions_have_no_shadows,
     a_shadow_nobody_supplies_fails_the_run,
     none_agrees_with_a_refused_answer,
-}
+);

@@ -154,7 +154,4 @@ async fn again(w: &World, host: &mut TestHost, run: i64) {
     host.workers.idle().await;
 }
 
-engine_cases! {
-    a_report_names_the_best_bar_of_each_decider,
-    closing_again_asks_nobody_again,
-}
+engine_cases!(a_report_names_the_best_bar_of_each_decider, closing_again_asks_nobody_again,);

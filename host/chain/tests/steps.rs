@@ -1,6 +1,7 @@
 //! What verification refuses in single steps.
 
 use crate::chain::declaration::{BranchFailure, Parallel, Step};
+use crate::chain::node::NodeKind;
 use crate::chain::testing::{
     about, checkpoint, decide, extract, gate, junction, parallel, scale, short_circuit, switch,
     work,
@@ -98,6 +99,22 @@ fn extracts_name_declared_types() {
             &["step 3: 'YesNoDecision<Fraud>' is made by the host; only junctions can take it."],
         ),
     ]);
+}
+
+/// Q11: a step that asks has its tracks looked at before: without them there is no chain, and so nobody to ask.
+#[test]
+fn a_step_with_wrong_tracks_asks_nobody() {
+    let asking = |tracks: &[&str]| {
+        let mut draft = shop();
+        let track = draft.track("Billing", vec![sell()]);
+        let tracks: Vec<_> = tracks.iter().map(|option| (*option, track)).collect();
+        draft.root(vec![switch("Team", Some(about("Order")), &tracks, None), sell()])
+    };
+    assert!(asking(&["Billing"]).chain().nodes().iter().any(|node| node.kind == NodeKind::Decide));
+    for tracks in [&[][..], &["Nobody"], &["Billing", "Billing"]] {
+        let faults = asking(tracks).faults();
+        assert!(faults.iter().any(|fault| fault.starts_with("step 1: ")), "{faults:?}");
+    }
 }
 
 /// Q4, Q10: what a step asks exists and is asked once, and its deciders are names, each in one role.
