@@ -110,6 +110,16 @@ fn dev_runs_retries_gives_up_and_continues(desk: &Desk) {
     assert_eq!(shown["manifest"], "recovers");
     let text = desk.trax(&["runs", "show", &id]).out;
     assert!(text.starts_with(&format!("run {id}  flaky  completed  ")), "{text}");
+    assert!(text.contains("\nchain\n  completed    Deliver  "), "{text}");
+    let id = failed["runs"][0]["id"].to_string();
+    let text = desk.trax(&["runs", "show", &id]).out;
+    assert!(text.contains("\n  failed       Deliver  "), "{text}");
+    assert!(text.contains("\n  not reached  Resolve\n"), "{text}");
+    let resume = "resume: not possible. The run wrote no checkpoint, so it can only run again from the top.\n";
+    assert!(text.ends_with(resume), "{text}");
+    let shown = desk.trax(&["runs", "show", &id, "--json"]).data();
+    assert_eq!(shown["chain"]["nodes"][0]["state"], "FAILED");
+    assert_eq!(shown["chain"]["can_resume"], false);
 
     let (mut dev, deployed) = Dev::start(desk);
     assert_eq!(deployed["manifests"][0]["change"], "unchanged");

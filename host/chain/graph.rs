@@ -81,16 +81,13 @@ fn write_node(out: &mut String, chain: &Chain, node: &Node) -> fmt::Result {
 }
 
 fn write_tracks(out: &mut String, chain: &Chain, node: &Node) -> fmt::Result {
-    let has_tracks = matches!(
-        node.kind,
-        NodeKind::Switch | NodeKind::Gate | NodeKind::Scale | NodeKind::Parallel
-    );
-    let Some(step) = chain.step(node).filter(|_| has_tracks) else {
+    let tracks = chain.tracks_of(node);
+    if tracks.is_empty() {
         out.push_str("null");
         return Ok(());
-    };
+    }
     out.push('[');
-    for (position, used) in step.tracks().iter().enumerate() {
+    for (position, used) in tracks.iter().enumerate() {
         let Some(track) = chain.track(used.track) else { continue };
         out.push_str(if position == 0 { "{\"name\":" } else { ",{\"name\":" });
         write_string(out, &track.name)?;

@@ -8,6 +8,7 @@
 //! - [`walk`] drives a run through a chain: [`next`] lists what it can ask for, [`route`] takes tracks by decisions,
 //!   and [`memory`] holds the values.
 //! - [`snapshot`] is a walk as data, so that a run can go on elsewhere.
+//! - [`picture`] draws how far a run has come.
 //! - [`resume`] says whether and where a run may start after a checkpoint of an earlier one.
 
 pub mod declaration;
@@ -30,6 +31,7 @@ mod visit;
 pub mod walk;
 pub mod snapshot;
 pub mod resume;
+pub mod picture;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -38,9 +40,10 @@ mod tests;
 use std::collections::HashMap;
 
 use crate::chain::declaration::{Step, Track, Train};
-use crate::chain::node::{Node, NodeIndex};
+use crate::chain::node::{Node, NodeIndex, NodeKind};
 use crate::chain::reader::Layout;
 use crate::chain::schema::Types;
+use crate::chain::step::TrackUse;
 use crate::model::question::Question;
 
 /// A train that [`verify::verify`] found no fault in. Never changes; made once per version of a component and
@@ -128,6 +131,15 @@ impl Chain {
     /// The nodes of the train's own chain (0) or of the arena's track `scope - 1`, in order.
     fn scope(&self, scope: usize) -> &[NodeIndex] {
         self.scopes.get(scope).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tracks of a node that routes or forks. The asking before it has none of its own.
+    fn tracks_of(&self, node: &Node) -> Vec<TrackUse> {
+        let has_tracks = matches!(
+            node.kind,
+            NodeKind::Switch | NodeKind::Gate | NodeKind::Scale | NodeKind::Parallel
+        );
+        self.step(node).filter(|_| has_tracks).map(Step::tracks).unwrap_or_default()
     }
 
     /// A track of the arena.

@@ -24,6 +24,7 @@ pub mod output;
 pub mod queue;
 pub mod redeploy;
 pub mod run;
+pub mod run_picture;
 pub mod runs;
 pub mod serve;
 pub mod settings;

@@ -8,6 +8,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::list::{Ids, Listing, Page};
 use crate::cli::output::{BAD, FAINT, GOOD, NOTABLE, Output, pretty, styled};
+use crate::cli::run_picture;
 use crate::cli::trace::milliseconds;
 use crate::model::ids::RunId;
 use crate::model::timestamp::Timestamp;
@@ -191,7 +192,8 @@ fn failure(run: &Run) -> Option<String> {
     Some(format!("{name}: {reason}").escape_debug().to_string())
 }
 
-fn took(start: Timestamp, end: Option<Timestamp>) -> String {
+/// How long something took, if it is over.
+pub fn took(start: Timestamp, end: Option<Timestamp>) -> String {
     end.map_or_else(String::new, |end| milliseconds(end.since(start)))
 }
 
@@ -252,7 +254,13 @@ fn print(detail: &Detail, output: &mut Output) -> Result<(), CliError> {
     line("failed in", run.failure_junction.clone())?;
     line("failure", failure(run).map(|text| format!("{text} ({})", run.failure_class.as_str())))?;
     print_value("input", detail.input_type.as_deref(), detail.input.as_ref(), output)?;
-    print_steps(&detail.steps, output)?;
+    match &detail.picture.chain {
+        Some(chain) => run_picture::draw(chain, &detail.picture, &detail.steps, output)?,
+        None => print_steps(&detail.steps, output)?,
+    }
+    if !detail.decisions.is_empty() {
+        output.line("\ndecisions")?;
+    }
     for (decision, answer) in &detail.decisions {
         print_decision(decision, answer.as_ref(), output)?;
     }
@@ -263,7 +271,8 @@ fn print(detail: &Detail, output: &mut Output) -> Result<(), CliError> {
         let level = styled(FAINT, format!("{:<11}", line.level.as_str()));
         output.line(format!("  {level} {}  {}", line.category, line.message.escape_debug()))?;
     }
-    print_value("output", detail.output_type.as_deref(), detail.output.as_ref(), output)
+    print_value("output", detail.output_type.as_deref(), detail.output.as_ref(), output)?;
+    run_picture::say_resumable(&detail.picture.resume, output)
 }
 
 fn print_value(
@@ -317,13 +326,13 @@ fn print_decision(
         (None, false) => String::new(),
     };
     output.line(format!(
-        "  decided   {}#{}  {answer}  {}",
+        "  {}#{}  {answer}  {}",
         decision.question_key,
         decision.occurrence,
         styled(FAINT, by)
     ))?;
     match &decision.refused {
-        Some(refused) => output.line(format!("            refused: {}", refused.escape_debug())),
+        Some(refused) => output.line(format!("    refused: {}", refused.escape_debug())),
         None => Ok(()),
     }
 }
@@ -369,6 +378,7 @@ fn detail_data(detail: &Detail) -> Value {
         members.insert("input".to_owned(), shown(detail.input.as_ref()));
         members.insert("output_type".to_owned(), json!(detail.output_type));
         members.insert("output".to_owned(), shown(detail.output.as_ref()));
+        members.insert("chain".to_owned(), run_picture::data(&detail.picture));
         members.insert("steps".to_owned(), Value::Array(steps.collect()));
         members.insert("decisions".to_owned(), Value::Array(decisions.collect()));
         members.insert("log".to_owned(), Value::Array(log.collect()));

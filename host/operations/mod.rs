@@ -37,6 +37,7 @@ pub mod recording;
 pub mod requeue;
 pub mod requeue_jobs;
 pub mod resume;
+pub mod run_picture;
 pub mod runs;
 pub mod table;
 pub mod tenants;

@@ -1,10 +1,15 @@
 //! Resuming an execution: its saved input runs again for no manifest, after a checkpoint of it.
 
-use crate::chain::resume::check;
+use std::sync::Arc;
+
+use crate::chain::Chain;
+use crate::chain::declaration::Train;
+use crate::chain::resume::{Point, check};
 use crate::engine::chains::{Active, Chains};
 use crate::engine::resume;
 use crate::model::ids::{RunId, TenantId};
 use crate::model::message;
+use crate::operations::enqueue::Admitted;
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
 use crate::operations::requeue::{self, Resuming};
@@ -37,6 +42,14 @@ pub async fn execution(
     .await
 }
 
+/// A resume that nothing speaks against.
+pub(super) struct Allowed {
+    pub(super) chain: Arc<Chain>,
+    pub(super) point: Point,
+    train: Train,
+    input: Admitted,
+}
+
 /// Queues it, or says why not.
 async fn resumed(
     tx: &mut Tx<'_>,
@@ -44,6 +57,21 @@ async fn resumed(
     run: &Run,
     at: Option<&str>,
 ) -> Result<Result<Outcome, String>, OperationError> {
+    let Allowed { train, input, .. } = match allowed(tx, tenant, run, at).await? {
+        Ok(allowed) => allowed,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let resuming = Some(Resuming { at });
+    requeue::enqueue(tx, (tenant, run), &train, &input, false, resuming).await.map(Ok)
+}
+
+/// Whether a run can be resumed now, or the first reason why not.
+pub(super) async fn allowed(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    run: &Run,
+    at: Option<&str>,
+) -> Result<Result<Allowed, String>, OperationError> {
     let id = run.id;
     if !matches!(run.train_state, TrainState::Failed | TrainState::Cancelled) {
         let state = message::execution_state(run.train_state.as_str());
@@ -71,15 +99,11 @@ async fn resumed(
         return Ok(Err(message::chain_unreadable(id.0, &run.name)));
     };
     let checkpoints = resume::stored(tx, &chain, id).await?;
-    if let Err(refusal) = check(&chain, &checkpoints, at) {
-        return Ok(Err(refusal.message));
-    }
-    let train = trains::declared(&stored)?;
-    let input = match requeue::saved_input(id, &train, &payload) {
-        Ok(input) => input,
-        Err(refusal) => return Ok(Err(refusal)),
+    let point = match check(&chain, &checkpoints, at) {
+        Ok(point) => point,
+        Err(refusal) => return Ok(Err(refusal.message)),
     };
-    let resuming = Resuming { at };
-    let run = (tenant, run);
-    requeue::enqueue(tx, run, &train, &input, false, Some(resuming)).await.map(Ok)
+    let train = trains::declared(&stored)?;
+    let input = requeue::saved_input(id, &train, &payload);
+    Ok(input.map(|input| Allowed { chain, point, train, input }))
 }

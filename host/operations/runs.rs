@@ -10,6 +10,7 @@ use crate::model::value::Shown;
 use crate::operations::batch;
 use crate::operations::error::OperationError;
 use crate::operations::outcome::Outcome;
+use crate::operations::run_picture::{self, RunPicture};
 use crate::operations::trains;
 use crate::store::decisions::{self, Decision};
 use crate::store::junction_runs::{self, Step};
@@ -43,7 +44,7 @@ pub struct Listed {
 }
 
 /// All of a run that operators see.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Detail {
     /// The run.
     pub run: Run,
@@ -59,6 +60,8 @@ pub struct Detail {
     pub output: Option<Shown>,
     /// What it did, node by node.
     pub steps: Vec<Step>,
+    /// How far it has come on its chain, and whether it could be resumed.
+    pub picture: RunPicture,
     /// What was decided, in order; answers as they are shown.
     pub decisions: Vec<(Decision, Option<Shown>)>,
     /// What its junctions wrote to the log, from the start.
@@ -130,6 +133,7 @@ pub async fn detail(db: &Db, tenant: TenantId, id: RunId) -> Result<Detail, Oper
             step.answer = None;
         }
     }
+    let picture = run_picture::of(&mut tx, tenant, &run, &steps, &decided).await?;
     let output_type = secrecy.train.as_ref().map(|train| train.output.clone());
     let shown = |name: Option<&String>, text| secrecy.value(name.map(String::as_str), text);
     Ok(Detail {
@@ -137,6 +141,7 @@ pub async fn detail(db: &Db, tenant: TenantId, id: RunId) -> Result<Detail, Oper
         input_type: payload.input_type_name,
         output: payload.output.map(|text| shown(output_type.as_ref(), text)),
         output_type,
+        picture,
         steps,
         decisions: decided,
         log: logs::of_run(&mut tx, tenant, id, 0, SHOWN_MAX).await?,

@@ -2,9 +2,7 @@
 
 use super::db::{Tx, execute, fenced, held, on};
 use super::error::StoreError;
-use super::types::row;
 use crate::model::ids::{Claim, RunId, TenantId};
-use crate::model::timestamp::Timestamp;
 
 /// A checkpoint to write.
 #[derive(Debug, Clone)]
@@ -24,31 +22,6 @@ pub struct NewCheckpoint<'a> {
     /// Of the state's shape.
     pub state_fingerprint: &'a str,
 }
-
-/// A written checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are described where checkpoints are written")]
-pub struct Checkpoint {
-    pub node_id: String,
-    pub branch_path: Option<String>,
-    pub state_type: String,
-    pub state: String,
-    pub tracks: String,
-    pub chain_hash: String,
-    pub state_fingerprint: String,
-    pub created_at: Timestamp,
-}
-
-row!(Checkpoint {
-    node_id,
-    branch_path,
-    state_type,
-    state,
-    tracks,
-    chain_hash,
-    state_fingerprint,
-    created_at,
-});
 
 /// Writes a checkpoint. A run that continues at the node writes the same one again.
 pub async fn record(
@@ -82,18 +55,15 @@ pub async fn record(
     held(claim, rows)
 }
 
-/// A run's own checkpoints, in the order they were written.
-pub async fn of_run(
+/// The nodes at which a run has stored something and still has, in the order they were written.
+pub async fn nodes_of_run(
     tx: &mut Tx<'_>,
     tenant: TenantId,
     run: RunId,
-) -> Result<Vec<Checkpoint>, StoreError> {
-    let sql = "SELECT c.node_id, c.branch_path, c.state_type, c.state, c.tracks, c.chain_hash,
-        c.state_fingerprint,
-            c.created_at
-        FROM checkpoint c JOIN metadata r ON r.id = c.metadata_id
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT c.node_id FROM checkpoint c JOIN metadata r ON r.id = c.metadata_id
         WHERE c.metadata_id = $2 AND r.tenant_id = $1 ORDER BY c.id";
-    on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(run).fetch_all(c))
+    on!(tx, |c| sqlx::query_scalar(sql).bind(tenant).bind(run).fetch_all(c))
 }
 
 /// Deletes a run's checkpoints.

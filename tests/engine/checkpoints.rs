@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use trax::chain::picture::{Line, picture};
+use trax::model::ids::RunId;
+use trax::operations::run_picture::Resumable;
+use trax::operations::runs;
 use trax::store::Faults;
 
 use crate::engine::resumes::{ANSWERS, fails_in, host, ran, retried};
@@ -80,7 +84,58 @@ async fn steps_after_the_point_run_again_on_every_resume(w: Arc<World>) {
     );
 }
 
+/// How the steps of a run stand, and what there is to resume.
+async fn pictured(w: &World, run: i64) -> (Vec<String>, Resumable) {
+    let detail = runs::detail(&w.store.db, w.store.tenant, RunId(run)).await.unwrap();
+    let chain = detail.picture.chain.unwrap();
+    let line = |line: &Line<'_>| match line {
+        Line::Node { node, state, is_stored, .. } => {
+            let stored = if *is_stored { " stored" } else { "" };
+            Some(format!("{} {}{stored}", node.name, state.as_str()))
+        }
+        Line::Track { .. } | Line::Withheld { .. } => None,
+    };
+    let lines = picture(&chain, &detail.picture.known).iter().filter_map(line).collect();
+    (lines, detail.picture.resume)
+}
+
+/// What ran, what did not, where a checkpoint is and where a resume would start, or why it cannot.
+async fn a_run_is_drawn_on_its_chain(w: Arc<World>) {
+    w.deploy("probe").await;
+    let mut one = host(&w, "one", ANSWERS).await;
+    w.manifest("nightly", "probe-routes", &fails_in("Act", 1), 5).await;
+    one.pass().await;
+    let checkpoint = "Checkpoint<Routed>#0".to_owned();
+    let (lines, resume) = pictured(&w, 1).await;
+    assert_eq!(resume, Resumable::After(checkpoint));
+    for line in [
+        "Decide<ChoiceDecision<Lane>> COMPLETED",
+        "Switch<Lane> COMPLETED",
+        "GoLeft COMPLETED",
+        "GoRight SKIPPED",
+        "Checkpoint<Routed> COMPLETED stored",
+        "Act FAILED",
+        "Resolve NOT_REACHED",
+    ] {
+        assert!(lines.iter().any(|it| it == line), "{line}: {lines:#?}");
+    }
+
+    w.store.sql("UPDATE checkpoint SET chain_hash = 'another'").await.unwrap();
+    let (_, Resumable::Refused(why)) = pictured(&w, 1).await else { panic!("it may resume") };
+    assert!(why.contains("chain"), "{why}");
+    let hash = "UPDATE checkpoint SET chain_hash = (SELECT chain_hash FROM train WHERE name = 'probe-routes')";
+    w.store.sql(hash).await.unwrap();
+
+    retried(&w, &mut one).await;
+    let (lines, resume) = pictured(&w, 2).await;
+    assert_eq!(resume, Resumable::NotNeeded);
+    for line in ["Decide<ChoiceDecision<Lane>> RESTORED", "Act COMPLETED", "Resolve COMPLETED"] {
+        assert!(lines.iter().any(|it| it == line), "{line}: {lines:#?}");
+    }
+}
+
 engine_cases!(
+    a_run_is_drawn_on_its_chain,
     a_checkpoint_is_durable_before_the_next_step,
     checkpoints_carry_the_hash_of_their_chain,
     steps_after_the_point_run_again_on_every_resume,

@@ -163,11 +163,13 @@ async fn checkpoints_are_one_per_node_until_the_run_completes(w: World) {
     let other = NewCheckpoint { node_id: "Checkpoint#1", ..new };
     w.write(async |tx| checkpoints::record(tx, claim, &other).await).await;
 
-    let kept = w.read(async |tx| checkpoints::of_run(tx, w.tenant, claim.run).await).await;
-    let facts: Vec<_> = kept.iter().map(|c| (c.node_id.as_str(), c.state.as_str())).collect();
-    assert_eq!(facts, [("Checkpoint#0", "{\"n\":2}"), ("Checkpoint#1", "{\"n\":1}")]);
+    let kept = "SELECT node_id, state FROM checkpoint ORDER BY id";
+    assert_eq!(w.rows(kept).await, [r#"Checkpoint#0 {"n":2}"#, r#"Checkpoint#1 {"n":1}"#]);
+    let nodes =
+        async || w.read(async |tx| checkpoints::nodes_of_run(tx, w.tenant, claim.run).await).await;
+    assert_eq!(nodes().await, ["Checkpoint#0", "Checkpoint#1"]);
     w.write(async |tx| complete(tx, claim, "{}").await).await;
-    assert!(w.read(async |tx| checkpoints::of_run(tx, w.tenant, claim.run).await).await.is_empty());
+    assert!(nodes().await.is_empty());
 }
 
 async fn whoever_lost_the_claim_records_nothing(w: World) {
@@ -290,7 +292,7 @@ async fn no_tenant_sees_what_anothers_run_left(w: World) {
 
     let mut tx = w.db.read().await.unwrap();
     assert!(decisions::of_run(&mut tx, other, run, DecisionId(0), 10).await.unwrap().is_empty());
-    assert!(checkpoints::of_run(&mut tx, other, run).await.unwrap().is_empty());
+    assert!(checkpoints::nodes_of_run(&mut tx, other, run).await.unwrap().is_empty());
     assert!(junction_runs::of_run(&mut tx, other, run).await.unwrap().is_empty());
     assert!(logs::of_run(&mut tx, other, run, 0, 10).await.unwrap().is_empty());
 }

@@ -292,7 +292,7 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         labels::list(acme, labels::Filter::default(), 10);
         labels::detail(acme, it.decision);
         labels::set(acme, it.decision, "yes", "eve");
-        checkpoints::of_run(acme, it.run);
+        checkpoints::nodes_of_run(acme, it.run);
         junction_runs::of_run(acme, it.run);
         logs::of_run(acme, it.run, 0, 10);
         dead_letters::detail(acme, it.dead_letter);

@@ -2,6 +2,7 @@
 
 mod numbering;
 mod parallel;
+mod picture;
 mod properties;
 mod steps;
 mod trains;

@@ -209,6 +209,10 @@ fn hostile_declarations_are_refused() {
     assert_eq!(too_deep.len(), 1);
     assert!(too_deep[0].contains("its track 'x' is nested deeper than 64 levels"), "{too_deep:?}");
     assert_eq!(nested(10_000).faults().len(), 1);
+    // The last node is the result.
+    let as_many = |steps: usize| shop().root(vec![sell(); steps]).faults();
+    assert_eq!(as_many(NODES_MAX - 1), [] as [&str; 0]);
+    assert_eq!(as_many(NODES_MAX).len(), 1);
     let enormous = nested(1_000_000).faults();
     assert_eq!(
         enormous,
