@@ -249,7 +249,7 @@ async fn a_job_is_known_on_its_node_for_a_day(w: Arc<World>) {
     assert_eq!(node.jobs.get(tenant, job.id), None);
 }
 
-/// R131, R132: of those that ended a hundred are known, the oldest are forgotten first, and never one that runs.
+/// R131, R132, L12: of those that ended a hundred are known, the oldest are forgotten first, and never one that runs.
 async fn a_hundred_ended_jobs_are_known(w: Arc<World>) {
     let node = Node::new(&w.store.db);
     let tenant = w.store.tenant;

@@ -283,7 +283,7 @@ async fn a_dependent_follows_its_parent(w: Arc<World>) {
     assert!(queued(&host.manage().await).is_empty());
 }
 
-/// M19: successes of the parent while its dependent runs make one more run of it.
+/// M19, M20: successes of the parent while its dependent runs make one more run of it, also when it is cancelled.
 async fn successes_meanwhile_collapse(w: Arc<World>) {
     w.deploy("probe").await;
     // The dependent computes for as long as the test takes.
@@ -306,7 +306,7 @@ async fn successes_meanwhile_collapse(w: Arc<World>) {
         }
     }
 
-    // M20: cancelled, it has used up the success that it started for, and none of the later ones.
+    // Cancelled, it has used up the success that it started for, and none of the later ones.
     host.cancel_all(&w).await;
     w.change("properties = '{}'", child).await;
     w.change("is_enabled = FALSE", parent).await;

@@ -406,6 +406,11 @@ impl TestHost {
         self.reaper.pass().await.unwrap()
     }
 
+    /// A pass of the manager alone, and what it says of itself.
+    pub(crate) async fn managed(&mut self) -> trax::engine::manifest_manager::Report {
+        self.manager.pass().await.unwrap()
+    }
+
     /// A pass of the manager alone.
     pub(crate) async fn manage(&mut self) -> Vec<EngineEvent> {
         let mut events = self.shared.events.watch();

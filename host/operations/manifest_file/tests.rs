@@ -133,10 +133,6 @@ fn a_fault_names_file_line_key_and_what_to_do() {
             "m.toml:2: scheduler: metadata_cleanup_trains: 'a=soon' is not a train, nor a train and a time such as 'a=7d'",
         ),
         (
-            "[scheduler]\nmetadata_cleanup_trains = [\"a\", \"a=7d\"]",
-            "m.toml:2: scheduler: metadata_cleanup_trains: 'a' has two retentions; state one",
-        ),
-        (
             "[scheduler]\npolling_interval = \"10ms\"",
             "m.toml:2: scheduler: polling_interval: '10ms' is not from 1s to 30d",
         ),
@@ -306,4 +302,64 @@ fn how_long_answers_are_replayed_has_a_least() {
     }
     assert_eq!(parse(Path::new("m.toml"), String::new()).unwrap().decisions, Decisions::default());
     assert!(parse(Path::new("m.toml"), "decisions = 1".to_owned()).is_err());
+}
+
+/// W22: a train has one retention; stated twice alike it is stated once.
+#[test]
+fn a_train_has_one_retention() {
+    let read = |trains: &str| {
+        parsed(&format!("[scheduler]\nmetadata_cleanup_trains = [{trains}]"))
+            .map(|file| file.scheduler.metadata_cleanup_trains.unwrap_or_default())
+    };
+    let two = "m.toml:2: scheduler: metadata_cleanup_trains: 'a' has two retentions; state one";
+    for trains in ["\"a\", \"a=7d\"", "\"a=1d\", \"b\", \"a=7d\""] {
+        assert_eq!(read(trains).unwrap_err().trim_end(), two, "{trains}");
+    }
+    let week = Some(Duration::from_hours(7 * 24));
+    assert_eq!(read("\"a=7d\", \"a=168h\"").map(|it| it["a"]), Ok(week));
+    assert_eq!(read("\"a\", \"a\"").map(|it| it["a"]), Ok(None));
+}
+
+/// W30, M1: every option has its range; what is past it is refused, all of it at once.
+#[test]
+fn every_option_has_its_range() {
+    let ranges: [(&str, &[&str], &[&str]); 16] = [
+        ("polling_interval", &["1s", "30d"], &["999ms", "31d"]),
+        ("manifest_manager_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
+        ("job_dispatcher_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
+        ("metadata_cleanup_interval", &["1s", "30d"], &["999ms", "31d"]),
+        ("metadata_cleanup_retention", &["1s", "3650d"], &["0s", "3651d"]),
+        ("default_job_timeout", &["1s", "3650d"], &["0s", "3651d"]),
+        ("failure_count_window", &["1s", "3650d"], &["0s", "3651d"]),
+        ("dead_letter_retention_period", &["0s", "3650d"], &["3651d"]),
+        ("retry_delay", &["0s", "3650d"], &["3651d"]),
+        ("max_retry_delay", &["0s", "3650d"], &["3651d"]),
+        ("default_misfire_threshold", &["0s", "3650d"], &["3651d"]),
+        ("shutdown_timeout", &["0s", "30d"], &["31d"]),
+        ("default_max_retries", &["0"], &["-1"]),
+        ("max_active_jobs", &["1"], &["0", "-1"]),
+        ("worker_count", &["1", "256"], &["0", "257"]),
+        ("metadata_cleanup_batch_size", &["1", "10000"], &["0", "10001"]),
+    ];
+    let stated = |key: &str, value: &str| {
+        if value.ends_with(|it: char| it.is_ascii_digit()) {
+            format!("{key} = {value}\n")
+        } else {
+            format!("{key} = \"{value}\"\n")
+        }
+    };
+    let mut wrong = "[scheduler]\nretry_backoff_multiplier = 0.99\n".to_owned();
+    for (key, inside, outside) in ranges {
+        for value in inside {
+            let text = format!("[scheduler]\n{}", stated(key, value));
+            assert!(parsed(&text).is_ok(), "{text}: {:?}", parsed(&text));
+        }
+        for value in outside {
+            let text = format!("[scheduler]\n{}", stated(key, value));
+            assert!(parsed(&text).is_err(), "{text}");
+        }
+        wrong += &stated(key, outside[0]);
+    }
+    let faults = parsed(&wrong).unwrap_err();
+    assert_eq!(faults.lines().count(), 17, "{faults}");
 }
