@@ -13,9 +13,17 @@ use crate::store;
 /// How long the database may take to answer before the server is not ready.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// The process answers.
-pub async fn livez() -> &'static str {
-    "ok\n"
+/// The process answers, and its dispatcher still passes: one that hangs is started anew by whatever watches it.
+pub async fn livez(State(api): State<Api>) -> (StatusCode, String) {
+    match api.0.engine.as_ref().and_then(|engine| engine.is_hung_for()) {
+        None => (StatusCode::OK, "ok\n".to_owned()),
+        Some(silence) => {
+            let seconds = silence.as_secs();
+            tracing::error!(seconds, "the dispatcher hangs");
+            let why = format!("the dispatcher has not passed for {seconds} s\n");
+            (StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+    }
 }
 
 /// Whether the server can do its work: the database answers, its schema is the one this trax uses, and the host does

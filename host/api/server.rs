@@ -33,7 +33,7 @@ pub fn routes(api: Api) -> Router {
     let server = Server { schema: schema(api.clone()), api: api.clone() };
     Router::new()
         .route("/graphql", post(graphql).with_state(server))
-        .route("/livez", get(health::livez))
+        .route("/livez", get(health::livez).with_state(api.clone()))
         .route("/readyz", get(health::readyz).with_state(api))
         .layer(DefaultBodyLimit::max(BODY_MAX))
 }

@@ -10,6 +10,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::output::{FAINT, Output, styled};
 use crate::operations::error::OperationError;
+use crate::operations::manifest_file::agreement;
 use crate::operations::{apply, manifest_file};
 use crate::store::StoreError;
 
@@ -34,6 +35,7 @@ impl Apply {
     pub async fn run(self, output: &mut Output) -> Result<u8, CliError> {
         let files: Vec<_> =
             self.files.iter().map(|path| manifest_file::read(path)).collect::<Result<_, _>>()?;
+        agreement::agree(&files)?;
         let (db, tenant) = self.database.open_to_write().await?;
         let mut tx = db.begin().await?;
         let mut applied = Vec::new();

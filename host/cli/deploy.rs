@@ -11,14 +11,16 @@ use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::output::{FAINT, GOOD, NOTABLE, Output, styled};
 use crate::cli::{Global, exit, load};
+use crate::clock::Clock;
 use crate::guest::component::GuestHost;
 use crate::model::ids::TenantId;
 use crate::operations::apply::{self, Applied, Change};
 use crate::operations::deploy::{self, Checked, Deployed};
 use crate::operations::duration;
 use crate::operations::error::OperationError;
-use crate::operations::manifest_file::{self, ManifestFile};
+use crate::operations::manifest_file::{self, ManifestFile, agreement};
 use crate::operations::prune::{self, Pruned};
+use crate::operations::seeding;
 use crate::store::{Db, ScheduleType, StoreError};
 
 /// How often a deployment is tried while hosts at work hold what it changes.
@@ -115,6 +117,7 @@ impl Checkout {
                 }
             }
         }
+        agreement::agree(&checkout.manifests)?;
         for path in files.iter().filter(|path| path.extension().is_some_and(|it| it == "wasm")) {
             checkout.components.push(deploy::check(path, guests).await?);
         }
@@ -167,6 +170,15 @@ impl Checkout {
             }
         }
         Ok(self.store_once(db, tenant).await?)
+    }
+
+    /// The same, by a host that starts: a database that fails is given time to come back.
+    ///
+    /// # Errors
+    /// Those of [`Self::store`].
+    pub async fn store_patiently(&self, db: &Db, tenant: TenantId) -> Result<Stored, CliError> {
+        let once = async || self.store_once(db, tenant).await;
+        Ok(seeding::patiently(once, async |pause| Clock.sleep(pause).await).await?)
     }
 
     async fn store_once(&self, db: &Db, tenant: TenantId) -> Result<Stored, OperationError> {

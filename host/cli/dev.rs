@@ -199,6 +199,17 @@ pub(super) fn set(config: &mut EngineConfig, file: &ManifestFile) {
         config.exclude_from_max_active_jobs.clone_from(trains);
     }
     take(stated.max_dispatch_attempts, &mut config.dispatch.attempts_max);
+    match stated.max_work_queue_entries_per_cycle {
+        Setting::Keep => {}
+        Setting::Clear => config.max_work_queue_entries_per_cycle = None,
+        Setting::Set(most) => config.max_work_queue_entries_per_cycle = Some(most),
+    }
+    take(stated.dependent_priority_boost, &mut config.dependent_priority_boost);
+    take(stated.stale_staged_entry_timeout, &mut config.stale_staged_entry_timeout);
+    take(stated.promote_stale_staged_entries, &mut config.promotes_stale_staged_entries);
+    take(stated.stale_pending_timeout, &mut config.stale_pending_timeout);
+    take(stated.stale_in_progress_timeout, &mut config.stale_in_progress_timeout);
+    config.liveness_timeout = stated.liveness_timeout.or(config.liveness_timeout);
     let cleanup = &mut config.cleanup;
     take(stated.metadata_cleanup_interval, &mut cleanup.interval);
     take(stated.metadata_cleanup_retention, &mut cleanup.retention);

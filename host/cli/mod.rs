@@ -15,6 +15,7 @@ pub mod dev;
 pub mod error;
 pub mod folder;
 pub mod groups;
+pub mod host_options;
 pub mod input;
 pub mod list;
 pub mod load;
@@ -29,6 +30,7 @@ pub mod runs;
 pub mod serve;
 pub mod settings;
 pub mod shell;
+pub mod sim;
 pub mod table;
 pub mod tenants;
 pub mod tokens;
@@ -90,6 +92,8 @@ pub enum Command {
     Manifests(manifests::Manifests),
     /// List groups of manifests; switch them on and off, or run them now
     Groups(groups::Groups),
+    /// Say when manifests would run, be retried and become dead letters, without running anything
+    Sim(sim::Sim),
     /// List what is queued, newest first; add to it, or withdraw from it
     Queue(queue::Queue),
     /// List runs, newest first; show or cancel them
@@ -128,6 +132,7 @@ impl Cli {
             Command::Trains(command) => command.run(&mut output).await,
             Command::Manifests(command) => command.run(&mut output).await,
             Command::Groups(command) => command.run(&mut output).await,
+            Command::Sim(command) => command.run(&mut output).await,
             Command::Queue(command) => command.run(&mut output).await,
             Command::Runs(command) => command.run(&mut output).await,
             Command::DeadLetters(command) => command.run(&mut output).await,

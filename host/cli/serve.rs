@@ -15,6 +15,7 @@ use crate::cli::database::Database;
 use crate::cli::deploy::Checkout;
 use crate::cli::dev::{interrupts, ready, set};
 use crate::cli::error::CliError;
+use crate::cli::host_options::HostOptions;
 use crate::cli::output::{FAINT, Output, styled};
 use crate::cli::settings::Settings;
 use crate::cli::{Global, exit, load};
@@ -53,6 +54,8 @@ pub struct Serve {
     #[arg(long, value_name = "FILE")]
     manifests: Vec<PathBuf>,
     #[command(flatten)]
+    host: HostOptions,
+    #[command(flatten)]
     settings: Settings,
     #[command(flatten)]
     database: Database,
@@ -71,8 +74,9 @@ impl Serve {
         let checkout = Checkout::read(&self.manifests, &guests).await?;
         let listener = self.listen().await?;
         let (db, tenant) = self.database.open_to_write().await?;
-        checkout.store(&db, tenant).await?;
+        checkout.store_patiently(&db, tenant).await?;
         let mut config = EngineConfig::of_this_machine()?;
+        self.host.set(&mut config)?;
         config.deciders = deciders;
         for file in &checkout.manifests {
             set(&mut config, file);

@@ -14,6 +14,8 @@ use crate::engine::chains::Chains;
 use crate::engine::cleanup::CleanupConfig;
 use crate::engine::error::EngineError;
 use crate::engine::events::Events;
+use crate::engine::identity::{self, Roles};
+use crate::engine::liveness::Liveness;
 use crate::engine::seal::MemoryKey;
 use crate::model::dispatch::DispatchPolicy;
 use crate::model::ids::Incarnation;
@@ -28,6 +30,10 @@ use crate::store::{Db, queue};
 pub struct EngineConfig {
     /// Who this host is.
     pub host: Host,
+    /// What this host does.
+    pub roles: Roles,
+    /// How long the dispatcher may be silent before the process counts as hung, if that is stated.
+    pub liveness_timeout: Option<Duration>,
     /// The longest time between two passes of the manifest manager.
     pub manifest_manager_interval: Duration,
     /// The longest time between two passes of the dispatcher.
@@ -103,14 +109,9 @@ impl EngineConfig {
     pub fn of_this_machine() -> Result<Self, EngineError> {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = Some(name.trim()).filter(|name| !name.is_empty()).unwrap_or("localhost");
-        Ok(Self::of(Host {
-            incarnation: Incarnation(queue::new_id()?),
-            name: name.to_owned(),
-            environment: "server".to_owned(),
-            instance_id: format!("{name}-{}", std::process::id()),
-            labels: "{}".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }))
+        let incarnation = Incarnation(queue::new_id()?);
+        let variable = |name: &str| std::env::var(name).ok();
+        Ok(Self::of(identity::detect(incarnation, name, std::process::id(), variable)))
     }
 
     /// The defaults, for this host.
@@ -118,6 +119,8 @@ impl EngineConfig {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
             host,
+            roles: Roles::default(),
+            liveness_timeout: None,
             manifest_manager_interval: Duration::from_secs(5),
             job_dispatcher_interval: Duration::from_secs(2),
             lease: Duration::from_secs(30),
@@ -182,6 +185,8 @@ pub struct Shared {
     pub gone: CancellationToken,
     /// The chains of deployed trains.
     pub chains: Chains,
+    /// Whether the dispatcher still passes.
+    pub liveness: Liveness,
     host: RwLock<Registered>,
     touch: Mutex<Touch>,
 }
@@ -218,6 +223,7 @@ impl Shared {
             halt: CancellationToken::new(),
             gone: CancellationToken::new(),
             chains: Chains::default(),
+            liveness: Liveness::default(),
             host: RwLock::new(Registered { host, is_registered: false }),
             touch: Mutex::default(),
         })

@@ -159,6 +159,7 @@ impl Service for JobDispatcher {
     async fn pass(&mut self) -> Result<Report, EngineError> {
         let free = self.workers.free();
         if free == 0 || self.shared.drain.is_cancelled() {
+            self.shared.liveness.passed();
             return Ok(Report::default());
         }
         let mut tx = self.shared.db.begin().await?;
@@ -179,6 +180,7 @@ impl Service for JobDispatcher {
             self.shared.manager_nudge.notify_one();
         }
         taken.events.into_iter().for_each(|event| self.shared.events.publish(event));
+        self.shared.liveness.passed();
         Ok(report)
     }
 

@@ -1,6 +1,7 @@
 //! A whole engine: its loops, and how it stops.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,7 @@ use crate::engine::error::causes;
 use crate::engine::events::EngineEvent;
 use crate::engine::heartbeat::Heartbeat;
 use crate::engine::job_dispatcher::JobDispatcher;
+use crate::engine::liveness;
 use crate::engine::manifest_manager::ManifestManager;
 use crate::engine::reaper::Reaper;
 use crate::engine::service::{Service, keep_passing};
@@ -59,10 +61,18 @@ impl Engine {
     fn spawn_loops(&self) {
         let (shared, config) = (&self.shared, &self.shared.config);
         let heartbeat_interval = config.lease / 3;
-        let manager = ManifestManager::new(Arc::clone(shared));
-        self.spawn(manager, config.manifest_manager_interval, &self.stop, |s| &s.manager_nudge);
-        let dispatcher = JobDispatcher::new(Arc::clone(shared), self.workers.clone());
-        self.spawn(dispatcher, config.job_dispatcher_interval, &self.stop, |s| &s.dispatcher_nudge);
+        if config.roles.scheduler {
+            let (manager, interval) =
+                (ManifestManager::new(Arc::clone(shared)), config.manifest_manager_interval);
+            self.spawn(manager, interval, &self.stop, |s| &s.manager_nudge);
+        }
+        if config.roles.worker {
+            let (dispatcher, interval) = (
+                JobDispatcher::new(Arc::clone(shared), self.workers.clone()),
+                config.job_dispatcher_interval,
+            );
+            self.spawn(dispatcher, interval, &self.stop, |s| &s.dispatcher_nudge);
+        }
         let reaper = Reaper::new(Arc::clone(shared), self.workers.clone());
         self.spawn(reaper, heartbeat_interval, &self.stop, |s| &s.reaper_nudge);
         let cleanup = Cleanup::new(Arc::clone(shared));
@@ -78,7 +88,7 @@ impl Engine {
     fn spawn<S: Service + 'static>(
         &self,
         service: S,
-        interval: std::time::Duration,
+        interval: Duration,
         stop: &CancellationToken,
         nudge: fn(&Shared) -> &Notify,
     ) {
@@ -102,6 +112,15 @@ impl Engine {
     /// Whether the host takes up nothing new, because it is about to leave.
     pub fn is_draining(&self) -> bool {
         self.stop.is_cancelled()
+    }
+
+    /// How long the dispatcher has been silent, if that is longer than it may be.
+    pub fn is_hung_for(&self) -> Option<Duration> {
+        let config = &self.shared.config;
+        let patience = liveness::patience(config.job_dispatcher_interval, config.liveness_timeout);
+        let silence = self.shared.liveness.silence();
+        let must_pass = config.roles.worker && !self.is_draining();
+        (must_pass && silence > patience).then_some(silence)
     }
 
     /// Asks a run to stop at once if it is in progress on this host. The store has to be told as well.

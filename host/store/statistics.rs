@@ -3,6 +3,8 @@
 use super::db::{Sql, Tx, on};
 use super::error::StoreError;
 use super::types::row;
+use crate::model::ids::TenantId;
+use crate::model::timestamp::Timestamp;
 
 /// How much was written since the database was made. What a database does not count is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,6 +55,35 @@ pub async fn is_busy(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
         OR EXISTS (SELECT 1 FROM metadata WHERE train_state IN ('pending', 'in_progress')
             AND parked_at IS NULL)";
     on!(tx, |c| sqlx::query_scalar(sql).fetch_one(c))
+}
+
+/// What waits, runs and went wrong, of a tenant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Entries that are queued.
+    pub queue_depth: i64,
+    /// Runs in progress.
+    pub in_progress: i64,
+    /// Runs that failed since the instant; attempts that were never delivered do not count.
+    pub failed_lately: i64,
+    /// Dead letters that await somebody.
+    pub dead_letters: i64,
+}
+
+row!(Load { queue_depth, in_progress, failed_lately, dead_letters });
+
+/// What waits, runs and went wrong, of a tenant. Failures count from an instant on.
+pub async fn load(tx: &mut Tx<'_>, tenant: TenantId, since: Timestamp) -> Result<Load, StoreError> {
+    let sql = "SELECT
+        (SELECT COUNT(*) FROM work_queue WHERE tenant_id = $1 AND status = 'queued') AS queue_depth,
+        (SELECT COUNT(*) FROM metadata WHERE tenant_id = $1 AND train_state = 'in_progress')
+            AS in_progress,
+        (SELECT COUNT(*) FROM metadata WHERE tenant_id = $1 AND train_state = 'failed'
+            AND end_time >= $2 AND COALESCE(failure_exception, '') <> 'DispatchRequeued')
+            AS failed_lately,
+        (SELECT COUNT(*) FROM dead_letter WHERE tenant_id = $1 AND status = 'awaiting_intervention')
+            AS dead_letters";
+    on!(tx, |c| sqlx::query_as(sql).bind(tenant).bind(since).fetch_one(c))
 }
 
 /// How many runs there are, and how many of them completed.

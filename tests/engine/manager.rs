@@ -71,7 +71,7 @@ async fn a_pass_looks_at_what_is_due(w: Arc<World>) {
     assert_eq!(host.managed().await.looked_at, 0);
 }
 
-/// T4: a one-off is retried as long as it has not succeeded, and a dependent as long as it has not used up the success of
+/// T4: a one-off is retried as long as it has not succeeded, a dependent as long as it has not used up the success of
 /// its parent.
 async fn what_has_not_succeeded_is_retried(w: Arc<World>) {
     w.deploy("probe").await;

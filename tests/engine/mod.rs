@@ -11,6 +11,7 @@ mod applying;
 mod dispatcher;
 mod hand_over;
 mod labels;
+mod hosts;
 mod manager;
 mod outages;
 mod recovery;

@@ -12,6 +12,7 @@ use trax::model::access::Role;
 use trax::model::ids::{
     DeadLetterId, DecisionId, EntryId, GroupId, ManifestId, RunId, TenantId, VersionId,
 };
+use trax::model::timestamp::Timestamp;
 use trax::operations::dead_letters::Scope;
 use trax::operations::decisions::Reported;
 use trax::operations::enqueue::Asked;
@@ -24,7 +25,8 @@ use trax::store::runs::RunFilter;
 use trax::store::tenants::TenantStatement;
 use trax::store::{
     StoreError, audit, checkpoints, components, dead_letters, decisions, due, groups,
-    junction_runs, labels, lines, logs, manifests, orphans, queue, resolve, runs, tenants, tokens,
+    junction_runs, labels, lines, logs, manifests, orphans, queue, resolve, runs, statistics,
+    tenants, tokens,
 };
 
 use super::world::World;
@@ -176,7 +178,7 @@ async fn components_of(w: &World) -> components::Version {
 }
 
 /// How nothing looks.
-const NOTHING: [&str; 8] = [
+const NOTHING: [&str; 10] = [
     "[]",
     "{}",
     "0",
@@ -185,6 +187,9 @@ const NOTHING: [&str; 8] = [
     "()",
     "Requeued { resolved: 0, folded: 0, skipped: 0, ask_afresh: 0 }",
     "Pruned { deleted: [], busy: [] }",
+    "Load { queue_depth: 0, in_progress: 0, failed_lately: 0, dead_letters: 0 }",
+    "Health { status: \"Healthy\", description: \"no dead letter awaits intervention, and few runs fail\", load: Load \
+     { queue_depth: 0, in_progress: 0, failed_lately: 0, dead_letters: 0 } }",
 ];
 
 /// What a function gave to a tenant that has nothing: it must be nothing.
@@ -266,6 +271,7 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         components::train_of_version(acme, it.version, "train");
         components::active_trains(acme, "", 10);
         groups::list(acme);
+        statistics::load(acme, Timestamp::MIN);
         manifests::of_external_id(acme, "nightly");
         manifests::named_by(acme, Some("nightly"));
         manifests::of_group(acme, it.group);
@@ -386,6 +392,7 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now });
         enqueue::enqueue_all(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now }, &["{}"]);
         groups::list(acme, None, 10);
+        health::health(acme);
         groups::set_enabled(acme, &["nightly".to_owned()], false);
         groups::trigger(acme, &["nightly".to_owned()]);
         manifests::id_of(acme, "nightly");
@@ -419,6 +426,9 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
     nothing("runs::list", operations::runs::list(&w.db, acme, &named, 10).await);
 
     assert_eq!(everything(&w).await, before);
+    let given = operations::sim::of_database(&w.db, acme).await.map(|(plans, _)| plans);
+    not_found("sim::of_database", given);
+    covered.insert("sim::of_database");
     assert_eq!(uncovered("host/operations", &covered), UNLIKE_OTHER_OPERATIONS);
     let triggered = triggers::manifest(&w.db, w.tenant, "nightly", Trigger::default()).await;
     assert_eq!(triggered.unwrap().work_queue_id, it.entry);

@@ -4,12 +4,13 @@ use async_graphql::{Context, Object, Result};
 use uuid::Uuid;
 
 use super::types::{
-    DeadLetter, DeadLetterRequeueJob, Execution, Manifest, ManifestGroup, Page, WorkQueueEntry,
+    DeadLetter, DeadLetterRequeueJob, Execution, Health, Manifest, ManifestGroup, Page,
+    WorkQueueEntry,
 };
 use super::{asked, masked};
 use crate::model::ids::{DeadLetterId, EntryId, RunId};
 use crate::operations::error::OperationError;
-use crate::operations::{dead_letters, groups, manifests, queue, runs};
+use crate::operations::{dead_letters, groups, health, manifests, queue, runs};
 use crate::store::{DeadLetterStatus, EntryStatus, StoreError, TrainState};
 
 /// The most things on a page.
@@ -95,6 +96,13 @@ impl Operations {
     /// Manifests that failed too often.
     async fn dead_letters(&self) -> DeadLetters {
         DeadLetters
+    }
+
+    /// How the trains are doing.
+    async fn health(&self, context: &Context<'_>) -> Result<Health> {
+        let (api, caller) = asked(context)?;
+        let read = health::health(api.db(), caller.tenant).await;
+        read.map(Health::from).map_err(masked)
     }
 
     /// The version of this server.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::model::timestamp::Timestamp;
 use crate::operations::outcome::Outcome;
 use crate::operations::requeue_jobs::{JobStatus, RequeueJob};
-use crate::operations::{dead_letters, manifests, queue, runs};
+use crate::operations::{dead_letters, health, manifests, queue, runs};
 use crate::store::groups::Group;
 
 /// An instant in RFC 3339, UTC.
@@ -44,6 +44,37 @@ impl From<Outcome> for OperationResponse {
     fn from(outcome: Outcome) -> Self {
         let Outcome { is_done, id, count, message, .. } = outcome;
         Self { success: is_done, id, count, message }
+    }
+}
+
+/// How the trains are doing.
+#[derive(Debug, SimpleObject)]
+pub struct Health {
+    /// Healthy, or Degraded: dead letters await somebody, or more than ten runs failed in the last hour.
+    pub status: &'static str,
+    /// Why.
+    pub description: String,
+    /// Entries that are queued.
+    pub queue_depth: i64,
+    /// Runs in progress.
+    pub in_progress: i64,
+    /// Runs that failed in the last hour.
+    pub failed_last_hour: i64,
+    /// Dead letters that await somebody.
+    pub dead_letters: i64,
+}
+
+impl From<health::Health> for Health {
+    fn from(health: health::Health) -> Self {
+        let health::Health { status, description, load } = health;
+        Self {
+            status,
+            description,
+            queue_depth: load.queue_depth,
+            in_progress: load.in_progress,
+            failed_last_hour: load.failed_lately,
+            dead_letters: load.dead_letters,
+        }
     }
 }
 

@@ -13,6 +13,7 @@
 //!
 //! What is not stated stays as it is stored. A file is read whole: either all of it is right, or every fault is named.
 
+pub mod agreement;
 mod decisions;
 mod input;
 mod schedule;
@@ -156,7 +157,10 @@ pub fn read(path: &Path) -> Result<ManifestFile, OperationError> {
 }
 
 /// Reads the text of a file.
-fn parse(path: &Path, text: String) -> Result<ManifestFile, OperationError> {
+pub(in crate::operations) fn parse(
+    path: &Path,
+    text: String,
+) -> Result<ManifestFile, OperationError> {
     let mut faults = Faults::new(path, &text);
     let (document, errors) = DeTable::parse_recoverable(&text);
     for error in &errors {

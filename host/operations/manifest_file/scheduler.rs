@@ -17,7 +17,7 @@ const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_hours(1);
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 31] = [
     "polling_interval",
     "manifest_manager_polling_interval",
     "job_dispatcher_polling_interval",
@@ -42,6 +42,13 @@ const KEYS: [&str; 24] = [
     "metadata_cleanup_batch_size",
     "auto_purge_dead_letters",
     "dead_letter_retention_period",
+    "max_work_queue_entries_per_cycle",
+    "dependent_priority_boost",
+    "stale_staged_entry_timeout",
+    "promote_stale_staged_entries",
+    "stale_pending_timeout",
+    "stale_in_progress_timeout",
+    "liveness_timeout",
 ];
 
 /// Options of the scheduler. What is `None` keeps its default.
@@ -93,6 +100,20 @@ pub struct Scheduler {
     pub auto_purge_dead_letters: Option<bool>,
     /// How long resolved dead letters are kept.
     pub dead_letter_retention_period: Option<Duration>,
+    /// How many entries a look at which manifests are due makes.
+    pub max_work_queue_entries_per_cycle: Setting<u32>,
+    /// How much higher the priority of a dependent's entries is than its manifest's.
+    pub dependent_priority_boost: Option<i16>,
+    /// How long an entry may be staged before it is resolved.
+    pub stale_staged_entry_timeout: Option<Duration>,
+    /// Whether an entry staged for too long is dispatched rather than withdrawn.
+    pub promote_stale_staged_entries: Option<bool>,
+    /// How long a run may wait for somebody to pick it up.
+    pub stale_pending_timeout: Option<Duration>,
+    /// How long a run may be in progress that did not stop when it was asked to.
+    pub stale_in_progress_timeout: Option<Duration>,
+    /// How long the dispatcher may be silent before the process counts as hung.
+    pub liveness_timeout: Option<Duration>,
 }
 
 impl Default for Scheduler {
@@ -121,6 +142,13 @@ impl Default for Scheduler {
             metadata_cleanup_batch_size: None,
             auto_purge_dead_letters: None,
             dead_letter_retention_period: None,
+            max_work_queue_entries_per_cycle: Setting::Keep,
+            dependent_priority_boost: None,
+            stale_staged_entry_timeout: None,
+            promote_stale_staged_entries: None,
+            stale_pending_timeout: None,
+            stale_in_progress_timeout: None,
+            liveness_timeout: None,
         }
     }
 }
@@ -150,7 +178,24 @@ impl Scheduler {
             ("auto_purge_dead_letters", self.auto_purge_dead_letters.is_some()),
             ("dead_letter_retention_period", self.dead_letter_retention_period.is_some()),
         ];
-        stated.into_iter().filter(|(_, is_stated)| *is_stated).map(|(name, _)| name).collect()
+        let stated = stated.into_iter().chain(self.staging_options());
+        stated.filter(|(_, is_stated)| *is_stated).map(|(name, _)| name).collect()
+    }
+
+    /// Those of [`Self::staging`].
+    fn staging_options(&self) -> [(&'static str, bool); 7] {
+        [
+            (
+                "max_work_queue_entries_per_cycle",
+                self.max_work_queue_entries_per_cycle != Setting::Keep,
+            ),
+            ("dependent_priority_boost", self.dependent_priority_boost.is_some()),
+            ("stale_staged_entry_timeout", self.stale_staged_entry_timeout.is_some()),
+            ("promote_stale_staged_entries", self.promote_stale_staged_entries.is_some()),
+            ("stale_pending_timeout", self.stale_pending_timeout.is_some()),
+            ("stale_in_progress_timeout", self.stale_in_progress_timeout.is_some()),
+            ("liveness_timeout", self.liveness_timeout.is_some()),
+        ]
     }
 
     pub(super) fn read<'t>(table: &'t DeTable<'t>, place: Place, faults: &mut Faults<'_>) -> Self {
@@ -242,6 +287,25 @@ impl Scheduler {
                 Duration::ZERO..=TEN_YEARS,
                 faults,
             ),
+            ..Self::staging(section, faults)
+        }
+    }
+
+    /// Of what the manager queues, and of what nobody takes care of.
+    fn staging(section: &Section<'_>, faults: &mut Faults<'_>) -> Self {
+        let key = "max_work_queue_entries_per_cycle";
+        let max_work_queue_entries_per_cycle = or_none(section, key, faults, |section, faults| {
+            section.whole(key, 1..=i64::from(u32::MAX), faults)
+        });
+        let mut timeout = |key| section.duration(key, SECOND..=TEN_YEARS, faults);
+        Self {
+            max_work_queue_entries_per_cycle,
+            stale_staged_entry_timeout: timeout("stale_staged_entry_timeout"),
+            stale_pending_timeout: timeout("stale_pending_timeout"),
+            stale_in_progress_timeout: timeout("stale_in_progress_timeout"),
+            liveness_timeout: timeout("liveness_timeout"),
+            dependent_priority_boost: section.whole("dependent_priority_boost", 0..=31, faults),
+            promote_stale_staged_entries: section.boolean("promote_stale_staged_entries", faults),
             ..Self::default()
         }
     }

@@ -323,7 +323,7 @@ fn a_train_has_one_retention() {
 /// W30, M1: every option has its range; what is past it is refused, all of it at once.
 #[test]
 fn every_option_has_its_range() {
-    let ranges: [(&str, &[&str], &[&str]); 16] = [
+    let ranges: [(&str, &[&str], &[&str]); 22] = [
         ("polling_interval", &["1s", "30d"], &["999ms", "31d"]),
         ("manifest_manager_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
         ("job_dispatcher_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
@@ -340,6 +340,12 @@ fn every_option_has_its_range() {
         ("max_active_jobs", &["1"], &["0", "-1"]),
         ("worker_count", &["1", "256"], &["0", "257"]),
         ("metadata_cleanup_batch_size", &["1", "10000"], &["0", "10001"]),
+        ("stale_pending_timeout", &["1s", "3650d"], &["0s", "3651d"]),
+        ("stale_in_progress_timeout", &["1s", "3650d"], &["0s", "3651d"]),
+        ("stale_staged_entry_timeout", &["1s", "3650d"], &["0s", "3651d"]),
+        ("liveness_timeout", &["1s", "3650d"], &["0s", "3651d"]),
+        ("max_work_queue_entries_per_cycle", &["1", "none"], &["0"]),
+        ("dependent_priority_boost", &["0", "31"], &["32", "-1"]),
     ];
     let stated = |key: &str, value: &str| {
         if value.ends_with(|it: char| it.is_ascii_digit()) {
@@ -361,5 +367,5 @@ fn every_option_has_its_range() {
         wrong += &stated(key, outside[0]);
     }
     let faults = parsed(&wrong).unwrap_err();
-    assert_eq!(faults.lines().count(), 17, "{faults}");
+    assert_eq!(faults.lines().count(), 23, "{faults}");
 }
