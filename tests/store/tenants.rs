@@ -324,7 +324,6 @@ async fn a_stranger_sees_and_changes_nothing(w: World) {
         tokens::revoke(acme, "ci");
     );
     settles_nothing(&w, acme, it.manifest).await;
-
     assert_eq!(everything(&w).await, before);
     assert_eq!(uncovered("host/store", &covered), UNLIKE_OTHERS_OF_THE_STORE);
 }
