@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
 use trax::model::ids::DecisionId;
 use trax::operations::decisions::{self, Listed};
 use trax::store::labels::Filter;
 
 use crate::engine::replay::{LEFT, RIGHT};
+use crate::engine::tickets::trax;
 use crate::engine::world::World;
 
 /// A decision of each of two trains, the second one's by somebody else.
@@ -101,7 +103,45 @@ async fn labels_change_no_run_and_go_with_it(w: Arc<World>) {
     assert!(w.store.rows("SELECT correct FROM decision_label").await.is_empty());
 }
 
+/// The same on the command line, where what is asked to change is in the audit.
+async fn the_command_line_lists_shows_and_labels(w: Arc<World>) {
+    decided(&w).await;
+    let listed = trax(&w, &["--question", "Ready", "--json"]).data();
+    let ready = &listed["decisions"][0];
+    assert_eq!((&ready["id"], &ready["train"]), (&json!(3), &json!("probe-decides")));
+    assert_eq!(ready["answer"], json!({ "probability": 1 }));
+    assert!(listed["decisions"].as_array().unwrap().len() == 1 && ready.get("state").is_none());
+
+    let wrong = trax(&w, &["label", "3", "perhaps", "--by", "ada"]);
+    let expected = "The label is none of the question's answers: it can be yes or no.";
+    assert_eq!(wrong.refused(4), expected);
+    assert_eq!(trax(&w, &["label", "9", "no", "--by", "ada"]).refused(3), "Decision 9 not found.");
+    let done = trax(&w, &["label", "3", "no", "--by", "ada"]);
+    assert_eq!(done.out, "Decision 3 labelled.\n", "{}", done.err);
+    let audited = "SELECT who, action, target, outcome FROM audit ORDER BY id";
+    let rows =
+        ["ada labelDecision 3 refused", "ada labelDecision 9 refused", "ada labelDecision 3 done"];
+    assert_eq!(w.store.rows(audited).await, rows);
+
+    let shown = trax(&w, &["show", "3"]);
+    assert!(shown.out.contains("Is it ready?"), "{}", shown.out);
+    assert!(shown.out.contains("no, says ada"), "{}", shown.out);
+    assert_eq!(trax(&w, &["show", "9"]).refused(3), "decision 9 not found");
+    let csv = trax(&w, &["list", "--unlabelled", "--limit", "1", "--csv"]).out;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert!(lines[0].starts_with("id,run,train,question,"), "{csv}");
+    assert!(
+        lines[1]
+            .starts_with(r#"2,2,probe-decides,Level,0,score,"{""confidence"":1,""score"":1}","#),
+        "{csv}"
+    );
+    let page = trax(&w, &["list", "--after", "2", "--json"]).data();
+    assert_eq!(page["decisions"].as_array().unwrap().len(), 1);
+}
+
 engine_cases!(
+    the_command_line_lists_shows_and_labels,
     decisions_are_listed_in_pages_and_by_what_they_are,
     a_label_is_one_of_the_answers_and_can_be_corrected,
     labels_change_no_run_and_go_with_it,

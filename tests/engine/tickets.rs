@@ -59,7 +59,7 @@ async fn host(w: &World, tickets: &[(String, String)]) -> TestHost {
 }
 
 /// What a command says of the database.
-fn trax(w: &World, arguments: &[&str]) -> Said {
+pub(crate) fn trax(w: &World, arguments: &[&str]) -> Said {
     let mut command = Command::new(TRAX);
     command.arg("decisions").args(arguments).env("TRAX_DATABASE", &w.store.url);
     Said::by(&mut command)
@@ -80,6 +80,11 @@ async fn a_report_names_the_best_bar_of_each_decider(w: Arc<World>) {
     let inputs: Vec<&str> = tickets.iter().map(|(_, input)| &**input).collect();
     let asked_for = Asked { train: TRAIN, input: None, priority: 0, when: When::Now };
     let (db, tenant) = (&w.store.db, w.store.tenant);
+    let mistaken = [inputs[0], r#"{"from":"ada@example.com"}"#];
+    let refused = enqueue::enqueue_all(db, tenant, &asked_for, &mistaken).await.unwrap();
+    assert!(!refused.is_done && refused.message.starts_with("Input 2: "), "{refused:?}");
+    assert!(refused.message.ends_with("; nothing was queued."), "{refused:?}");
+    assert!(w.store.rows("SELECT train_name FROM work_queue").await.is_empty());
     let queued = enqueue::enqueue_all(db, tenant, &asked_for, &inputs).await.unwrap();
     assert_eq!(queued.message, "200 work queue entry(s) created.");
     while host.dispatch().await > 0 {
