@@ -6,6 +6,7 @@ pub(crate) mod world;
 mod cancellation;
 mod checkpoints;
 mod cleanup;
+mod crashes;
 mod dead_letters;
 mod applying;
 mod dispatcher;
