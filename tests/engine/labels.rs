@@ -140,7 +140,31 @@ async fn the_command_line_lists_shows_and_labels(w: Arc<World>) {
     assert_eq!(page["decisions"].as_array().unwrap().len(), 1);
 }
 
+/// What a train declares sensitive is told to nobody: neither answers, nor what shadows said, nor labels.
+async fn sensitive_decisions_are_withheld(w: Arc<World>) {
+    decided(&w).await;
+    label(&w, 1, "Right", "ada").await;
+    let shadows =
+        r#"[{"decider":"judge","answer":{"choice":"Right"},"agreed":false,"error":null}]"#;
+    w.store.sql(&format!("UPDATE decision SET shadows = '{shadows}' WHERE id = 1")).await.unwrap();
+    assert!(trax(&w, &["show", "1", "--json"]).out.contains("0.9"));
+    let declare = r#"UPDATE train SET declaration = REPLACE(declaration, '"sensitive":false', '"sensitive":true')"#;
+    w.store.sql(declare).await.unwrap();
+
+    let shown = trax(&w, &["show", "1", "--json"]).data();
+    let redacted = json!({ "_redacted": true });
+    assert_eq!([&shown["answer"], &shown["correct"], &shown["routes"]], [&redacted; 3]);
+    assert_eq!(shown["shadows"][0]["answer"], redacted);
+    for arguments in [&["show", "1"][..], &["list"], &["list", "--csv"]] {
+        let said = trax(&w, arguments).out;
+        assert!(said.contains("(withheld)"), "{said}");
+        assert!(!said.contains("0.9"), "{said}");
+        assert!(!said.contains(r#""choice""#), "{said}");
+    }
+}
+
 engine_cases!(
+    sensitive_decisions_are_withheld,
     the_command_line_lists_shows_and_labels,
     decisions_are_listed_in_pages_and_by_what_they_are,
     a_label_is_one_of_the_answers_and_can_be_corrected,
