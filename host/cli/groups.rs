@@ -8,9 +8,10 @@ use crate::cli::error::CliError;
 use crate::cli::list::{Listing, NamedPage, Names};
 use crate::cli::output::Output;
 use crate::operations::groups;
+use crate::operations::patches::{self, GroupPatch};
 use crate::store::groups::Group;
 
-/// List groups of manifests; switch them on and off, or run them now
+/// List groups of manifests; switch them on and off, change, run or cancel them
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Groups {
@@ -26,6 +27,10 @@ enum Action {
     List(List),
     /// Run every enabled manifest of groups now that runs on its own schedule
     Trigger(Several),
+    /// Ask that the active runs of groups end as cancelled
+    Cancel(Several),
+    /// Change a group's limits, until a file states them again
+    Set(Set),
     /// Let groups run
     Enable(Several),
     /// Hold everything of groups, also what somebody asks for
@@ -48,6 +53,36 @@ struct Several {
     database: Database,
 }
 
+#[derive(Debug, Args)]
+struct Set {
+    /// Its name
+    name: String,
+    /// Groups of a higher one go first, from 0 to 31
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    priority: Option<i16>,
+    /// How many of its runs may be active, or none for any number
+    #[arg(long, value_name = "COUNT|none", value_parser = or_none)]
+    max_active_jobs: Option<OrNone>,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// A number, or that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrNone(pub Option<i32>);
+
+/// Reads a number or `none`.
+///
+/// # Errors
+/// What to write instead.
+fn or_none(text: &str) -> Result<OrNone, String> {
+    if text == "none" {
+        return Ok(OrNone(None));
+    }
+    let number = text.parse().map_err(|_| "write a whole number, or none".to_owned())?;
+    Ok(OrNone(Some(number)))
+}
+
 impl Groups {
     /// Carries the command out.
     ///
@@ -58,6 +93,8 @@ impl Groups {
             None => self.list.run(output).await,
             Some(Action::List(list)) => list.run(output).await,
             Some(Action::Trigger(several)) => several.trigger(output).await,
+            Some(Action::Cancel(several)) => several.cancel(output).await,
+            Some(Action::Set(set)) => set.run(output).await,
             Some(Action::Enable(several)) => several.switch(true, output).await,
             Some(Action::Disable(several)) => several.switch(false, output).await,
         }
@@ -92,7 +129,24 @@ fn data(group: &Group) -> Value {
     })
 }
 
+impl Set {
+    async fn run(self, output: &mut Output) -> Result<u8, CliError> {
+        let patch = GroupPatch {
+            max_active_jobs: self.max_active_jobs.map(|OrNone(most)| most),
+            priority: self.priority,
+            is_enabled: None,
+        };
+        let (db, tenant) = self.database.open_to_write().await?;
+        output.outcome(&patches::group(&db, tenant, &self.name, patch).await?)
+    }
+}
+
 impl Several {
+    async fn cancel(self, output: &mut Output) -> Result<u8, CliError> {
+        let (db, tenant) = self.database.open_to_write().await?;
+        output.outcome(&groups::cancel(&db, tenant, &self.chosen.names).await?)
+    }
+
     async fn trigger(self, output: &mut Output) -> Result<u8, CliError> {
         let (db, tenant) = self.database.open_to_write().await?;
         let done = groups::trigger(&db, tenant, &self.chosen.names).await?;

@@ -10,6 +10,7 @@ use crate::cli::database::Database;
 use crate::cli::error::CliError;
 use crate::cli::exit;
 use crate::cli::list::{Listing, NamedPage, Names};
+use crate::cli::manifest_set;
 use crate::cli::output::{FAINT, Output, pretty, styled};
 use crate::cli::queue::wait;
 use crate::cli::table::Table;
@@ -41,6 +42,8 @@ enum Action {
     Trigger(Pull),
     /// Say when one will run next, in its time zone and in UTC
     Next(Next),
+    /// Change a manifest's limits or when it runs, until a file states them again
+    Set(manifest_set::Set),
     /// Let manifests run on their schedule
     Enable(Several),
     /// Keep manifests from running on their schedule; their queued entries wait, unless somebody asked for them
@@ -120,6 +123,7 @@ impl Manifests {
             Some(Action::Show(one)) => one.show(output).await,
             Some(Action::Trigger(pull)) => pull.run(output).await,
             Some(Action::Next(next)) => next.run(output).await,
+            Some(Action::Set(set)) => set.run(output).await,
             Some(Action::Enable(several)) => several.switch(true, output).await,
             Some(Action::Disable(several)) => several.switch(false, output).await,
             Some(Action::Replay(several)) => several.replay(true, output).await,

@@ -19,6 +19,7 @@ pub mod host_options;
 pub mod input;
 pub mod list;
 pub mod load;
+pub mod manifest_set;
 pub mod manifests;
 pub mod news;
 pub mod output;
@@ -90,7 +91,7 @@ pub enum Command {
     Trains(trains::Trains),
     /// List manifests; show, run or cancel them, or switch them on and off
     Manifests(manifests::Manifests),
-    /// List groups of manifests; switch them on and off, or run them now
+    /// List groups of manifests; switch them on and off, change, run or cancel them
     Groups(groups::Groups),
     /// Say when manifests would run, be retried and become dead letters, without running anything
     Sim(sim::Sim),

@@ -219,6 +219,13 @@ pub fn manifest_cancelled(runs: i64) -> String {
     format!("Cancellation requested for {runs} execution(s).")
 }
 
+/// What cancelling the runs of groups came to.
+pub fn groups_cancelled(runs: i64, found: usize, named: usize) -> String {
+    format!(
+        "Cancellation requested for {runs} execution(s) across {found} of {named} manifest group(s)."
+    )
+}
+
 /// What cancelling runs came to.
 pub fn runs_cancelled(flagged: i64, named: usize) -> String {
     format!("Cancellation requested for {flagged} of {named} execution(s).")

@@ -125,3 +125,34 @@ pub async fn trigger(
     let queued = i64::try_from(total.queued).unwrap_or(i64::MAX);
     Ok(Outcome::done(text).with_count(queued))
 }
+
+/// Asks that the active runs of groups end as cancelled.
+///
+/// # Errors
+/// Those of the store.
+pub async fn cancel(
+    db: &Db,
+    tenant: TenantId,
+    names: &[String],
+) -> Result<Outcome, OperationError> {
+    if let Some(refusal) = batch::refusal(names.len()) {
+        return Ok(refusal);
+    }
+    let mut tx = db.read().await?;
+    let found = match named(&mut tx, tenant, names).await? {
+        Ok(found) => found,
+        Err(name) => return Ok(Outcome::missing(message::group_not_found(&name)).with_count(0)),
+    };
+    let mut members = Vec::new();
+    for group in found.values() {
+        members.extend(manifests::of_group(&mut tx, tenant, group.id).await?);
+    }
+    drop(tx);
+    let mut flagged = 0;
+    for member in members {
+        let done = crate::operations::manifests::cancel(db, tenant, &member.external_id).await?;
+        flagged += done.count.unwrap_or(0);
+    }
+    let text = message::groups_cancelled(flagged, found.len(), names.len());
+    Ok(Outcome::done(text).with_count(flagged))
+}

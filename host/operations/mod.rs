@@ -32,6 +32,7 @@ pub mod manifest_file;
 pub mod manifests;
 pub mod next_runs;
 pub mod outcome;
+pub mod patches;
 pub mod prune;
 pub mod queue;
 pub mod recording;

@@ -443,6 +443,26 @@ pub async fn set_enabled(
     Ok(())
 }
 
+/// Writes what operators change about a manifest that this transaction has locked: its limits, and when it runs.
+pub async fn change(tx: &mut Tx<'_>, manifest: &Manifest) -> Result<(), StoreError> {
+    let sql = "UPDATE manifest SET max_retries = $2, priority = $3, timeout_seconds = $4,
+            schedule_type = $5, interval_seconds = $6, cron_expression = $7, next_scheduled_run = $8
+        WHERE id = $1";
+    execute!(
+        tx,
+        sqlx::query(sql)
+            .bind(manifest.id)
+            .bind(manifest.max_retries)
+            .bind(manifest.priority)
+            .bind(manifest.timeout_seconds)
+            .bind(manifest.schedule_type)
+            .bind(manifest.interval_seconds)
+            .bind(&manifest.cron_expression)
+            .bind(manifest.next_scheduled_run)
+    )?;
+    Ok(())
+}
+
 /// Sets whether retries replay, and takes the link from a queued retry that no longer may. Gives how many links that
 /// were.
 pub async fn set_replay_decisions_on_retry(

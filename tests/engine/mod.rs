@@ -15,6 +15,7 @@ mod labels;
 mod hosts;
 mod manager;
 mod outages;
+mod patches;
 mod recovery;
 pub(crate) mod replay;
 mod replay_races;

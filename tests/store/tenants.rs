@@ -16,6 +16,7 @@ use trax::model::timestamp::Timestamp;
 use trax::operations::dead_letters::Scope;
 use trax::operations::decisions::Reported;
 use trax::operations::enqueue::Asked;
+use trax::operations::patches::{GroupPatch, ManifestPatch};
 use trax::operations::triggers::{self, Trigger};
 use trax::operations::{self, error::OperationError};
 use trax::store::manifests::Setting;
@@ -391,6 +392,9 @@ async fn an_operator_of_another_tenant_sees_and_changes_nothing(w: World) {
         enqueue::enqueue(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now });
         enqueue::enqueue_all(acme, &Asked { train: "train", input: None, priority: 0, when: When::Now }, &["{}"]);
         groups::list(acme, None, 10);
+        groups::cancel(acme, &["nightly".to_owned()]);
+        patches::manifest(acme, "nightly", &ManifestPatch::default());
+        patches::group(acme, "nightly", GroupPatch::default());
         health::health(acme);
         groups::set_enabled(acme, &["nightly".to_owned()], false);
         groups::trigger(acme, &["nightly".to_owned()]);
