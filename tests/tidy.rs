@@ -78,6 +78,22 @@ fn no_face_takes_the_run_to_replay() {
     assert_eq!(found, [""; 0]);
 }
 
+/// A host whose clock is off by any time claims, retries, gives up and cleans as every other: those who decide what is
+/// due, who is alive and what is old read the database's clock. A host's own is read for what is told to people.
+#[test]
+fn the_clock_of_a_host_decides_nothing() {
+    let may_read = [
+        "host/clock.rs",
+        "host/cli/sim.rs",
+        "host/deciders/model_client/attempt.rs",
+        "host/operations/requeue_jobs.rs",
+    ];
+    for file in sources().iter().filter(|file| file.is_below("host")) {
+        let reads = file.text.contains("unix_micros");
+        assert_eq!(reads, may_read.contains(&file.path.as_str()), "{}", file.path);
+    }
+}
+
 /// Every text file of the project, apart from what `.gitignore` names at the root.
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
