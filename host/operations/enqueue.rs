@@ -11,7 +11,7 @@ use crate::operations::outcome::Outcome;
 use crate::operations::trains;
 use crate::store::enqueue_many::enqueue_many;
 use crate::store::queue::{self, Enqueued, NewEntry, When};
-use crate::store::{Db, StoreError, components};
+use crate::store::{Db, StoreError, Tx, components};
 
 /// The most characters of a subject key.
 const SUBJECT_MAX: usize = 512;
@@ -45,12 +45,9 @@ pub async fn enqueue(
         return Ok(Outcome::refused(message::TRAIN_NAME_REQUIRED));
     }
     db.write(async |tx| {
-        let train = match components::active_train(tx, tenant, asked.train).await {
-            Ok(stored) => trains::declared(&stored)?,
-            Err(StoreError::NotFound { .. }) => {
-                return Ok(Outcome::missing(message::no_such_train(asked.train)));
-            }
-            Err(error) => return Err(error.into()),
+        let train = match active(tx, tenant, asked.train).await? {
+            Ok(train) => train,
+            Err(missing) => return Ok(missing),
         };
         let admitted = match admit(&train, asked.input.unwrap_or("{}")) {
             Ok(admitted) => admitted,
@@ -78,6 +75,21 @@ pub async fn enqueue(
     .await
 }
 
+/// What new runs of a train walk, or the refusal that says there is no such train.
+async fn active(
+    tx: &mut Tx<'_>,
+    tenant: TenantId,
+    train: &str,
+) -> Result<Result<Train, Outcome>, OperationError> {
+    match components::active_train(tx, tenant, train).await {
+        Ok(stored) => Ok(Ok(trains::declared(&stored)?)),
+        Err(StoreError::NotFound { .. }) => {
+            Ok(Err(Outcome::missing(message::no_such_train(train))))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Queues a run of a train for each of many inputs: all of them, or none if one is refused.
 ///
 /// # Errors
@@ -92,12 +104,9 @@ pub async fn enqueue_all(
         return Ok(Outcome::refused(message::too_many_inputs(inputs.len(), INPUTS_MAX)));
     }
     db.write(async |tx| {
-        let train = match components::active_train(tx, tenant, asked.train).await {
-            Ok(stored) => trains::declared(&stored)?,
-            Err(StoreError::NotFound { .. }) => {
-                return Ok(Outcome::missing(message::no_such_train(asked.train)));
-            }
-            Err(error) => return Err(error.into()),
+        let train = match active(tx, tenant, asked.train).await? {
+            Ok(train) => train,
+            Err(missing) => return Ok(missing),
         };
         let mut admitted = Vec::with_capacity(inputs.len());
         for (index, input) in inputs.iter().enumerate() {

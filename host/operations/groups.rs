@@ -33,18 +33,18 @@ pub async fn list(
     Ok(later.take(limit as usize).collect())
 }
 
-/// The groups of these names, or the first name of none.
+/// The groups of these names, or the refusal that says which name is none.
 async fn named(
     tx: &mut Tx<'_>,
     tenant: TenantId,
     names: &[String],
-) -> Result<Result<BTreeMap<String, Group>, String>, StoreError> {
+) -> Result<Result<BTreeMap<String, Group>, Outcome>, StoreError> {
     let groups = groups::list(tx, tenant).await?;
     let mut known: BTreeMap<String, Group> =
         groups.into_iter().map(|group| (group.name.clone(), group)).collect();
     let wanted: BTreeSet<&String> = names.iter().collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains_key(*name)) {
-        return Ok(Err(unknown.clone()));
+        return Ok(Err(Outcome::missing(message::group_not_found(unknown)).with_count(0)));
     }
     known.retain(|name, _| wanted.contains(name));
     Ok(Ok(known))
@@ -66,7 +66,7 @@ pub async fn set_enabled(
     db.write(async |tx| {
         let found = match named(tx, tenant, names).await? {
             Ok(found) => found,
-            Err(name) => return Ok(Outcome::missing(message::group_not_found(&name)).with_count(0)),
+            Err(missing) => return Ok(missing),
         };
         let all = found.len();
         let mut changed = 0;
@@ -105,7 +105,7 @@ pub async fn trigger(
     let mut tx = db.read().await?;
     let found = match named(&mut tx, tenant, names).await? {
         Ok(found) => found,
-        Err(name) => return Ok(Outcome::missing(message::group_not_found(&name)).with_count(0)),
+        Err(missing) => return Ok(missing),
     };
     drop(tx);
     let ids: Vec<GroupId> = found.values().map(|group| group.id).collect();
@@ -141,7 +141,7 @@ pub async fn cancel(
     let mut tx = db.read().await?;
     let found = match named(&mut tx, tenant, names).await? {
         Ok(found) => found,
-        Err(name) => return Ok(Outcome::missing(message::group_not_found(&name)).with_count(0)),
+        Err(missing) => return Ok(missing),
     };
     let mut members = Vec::new();
     for group in found.values() {

@@ -9,6 +9,7 @@ mod cleanup;
 mod crashes;
 mod dead_letters;
 mod applying;
+mod asked_resumes;
 mod dispatcher;
 mod hand_over;
 mod labels;
