@@ -19,6 +19,9 @@ pub const DISPATCH_JUNCTION: &str = "DispatchJobsJunction";
 /// The exception of an attempt that was put back into the queue. It counts as nobody's failure.
 pub const DISPATCH_REQUEUED: &str = "DispatchRequeued";
 
+/// How often an entry is put back whose links others take just then: one time for each of its unique indexes.
+const PUT_BACK_TRIES: u32 = 3;
+
 /// What became of a run that could not be handed to a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DispatchFailed {
@@ -115,8 +118,19 @@ async fn put_back(
                 WHERE q.resume_from = work_queue.resume_from AND q.status = 'queued')
                 THEN NULL ELSE resume_from END
         WHERE id = $1 AND status = 'dispatched'";
-    execute!(tx, sqlx::query(sql).bind(entry).bind(attempt).bind(at))?;
-    Ok(())
+    let mut tries = 0;
+    loop {
+        let mut part = tx.savepoint().await?;
+        match execute!(&mut part, sqlx::query(sql).bind(entry).bind(attempt).bind(at)) {
+            Ok(_) => return part.commit().await,
+            // Somebody else's entry came into being while this looked for one. Now it can be seen.
+            Err(error) if error.is_taken() && tries < PUT_BACK_TRIES => {
+                part.rollback().await?;
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// What became of an entry whose train no active component declares.

@@ -174,6 +174,12 @@ impl StoreError {
 }
 
 impl StoreError {
+    /// Whether a write was refused because another row has what has to be unique.
+    pub fn is_taken(&self) -> bool {
+        let Self::Driver { source, .. } = self else { return false };
+        source.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+    }
+
     /// Whether the store will never take the value that it was given.
     pub fn is_refusal_of_value(&self) -> bool {
         let Self::Driver { source, .. } = self else { return false };

@@ -7,7 +7,7 @@ use trax::model::failure::Failure;
 use trax::model::ids::RunId;
 use trax::store::claim::{Claimed, claim};
 use trax::store::dispatch::{DispatchFailed, DispatchFailure, Unknown, dispatch_failed};
-use trax::store::queue::{NewEntry, detail};
+use trax::store::queue::{NewEntry, detail, enqueue};
 use trax::store::{EntryStatus, dead_letters};
 
 use super::world::{World, request};
@@ -130,7 +130,42 @@ async fn what_is_put_back_gives_way_to_what_was_queued_meanwhile(w: World) {
     assert_eq!(w.rows(statuses).await, [other.to_string()]);
 }
 
+/// J19: also when the other entry comes into being while this one is put back: nothing fails.
+async fn what_is_put_back_waits_for_what_is_being_queued(w: World) {
+    let new = NewEntry {
+        replay_decisions_of: Some(RunId(70)),
+        resume_from: Some(RunId(80)),
+        ..NewEntry::new(w.tenant, "train")
+    };
+    let manifest = Some(w.manifest("nightly").await);
+    let entry = w.enqueue(&NewEntry { manifest, ..new.clone() }).await;
+    let run = pass(&w).await.runs.remove(0);
+    let mut queueing = w.db.begin().await.unwrap();
+    enqueue(&mut queueing, &new).await.unwrap();
+
+    let (db, claim) = (w.db.clone(), run.claim());
+    let putting_back = tokio::spawn(async move {
+        let failure = Failure::transient("Refused", "no room");
+        let policy = DispatchPolicy::default();
+        let failed = DispatchFailure { entry, claim, failure: &failure, policy };
+        db.write(async |tx| dispatch_failed(tx, &failed).await).await
+    });
+    let waits = "SELECT 'waits' FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while w.db.is_postgres() && w.rows(waits).await != ["waits"] {
+        tokio::task::yield_now().await;
+    }
+    queueing.commit().await.unwrap();
+
+    let put_back = putting_back.await.unwrap().unwrap();
+    assert_eq!(put_back, DispatchFailed::Requeued { attempt: 1 });
+    let stored = w.read(async |tx| detail(tx, w.tenant, entry).await).await;
+    assert_eq!((stored.replay_decisions_of, stored.resume_from), (None, None));
+    assert_eq!(stored.status, EntryStatus::Queued);
+}
+
 on_both!(
+    what_is_put_back_waits_for_what_is_being_queued,
     an_unknown_train_is_waited_for,
     a_train_that_is_deployed_late_runs,
     what_is_put_back_gives_way_to_what_was_queued_meanwhile,

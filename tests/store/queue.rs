@@ -7,7 +7,7 @@ use trax::store::queue::{
     Enqueued, NewEntry, PRIORITY_MAX, Triggered, When, cancel, confirm, depth, detail, enqueue,
     list, new_id, postpone, trigger,
 };
-use trax::store::{EntryStatus, StoreError, tenants};
+use trax::store::{EntryStatus, StoreError, staged, tenants};
 
 use super::world::World;
 
@@ -210,7 +210,31 @@ async fn lists_page_by_key_and_stay_in_the_tenant(w: World) {
     assert!(matches!(hidden, Err(StoreError::NotFound { .. })), "{hidden:?}");
 }
 
+/// M26: an entry that somebody holds keeps no other from being dispatched; it follows when it is let go.
+async fn one_entry_that_is_held_keeps_no_other_waiting(w: World) {
+    let staged = NewEntry { is_confirmed: false, ..NewEntry::new(w.tenant, "train") };
+    let held = w.enqueue(&staged).await;
+    for _ in 1..50 {
+        w.enqueue(&staged).await;
+    }
+    let now = w.advance(Duration::from_secs(1)).await;
+    let promote = async || w.write(async |tx| staged::promote(tx, now, 1_000).await).await;
+    // SQLite has one writer: who holds an entry holds up everybody, but never for long.
+    if w.db.is_postgres() {
+        let mut open = w.db.begin().await.unwrap();
+        let hold = format!("UPDATE work_queue SET priority = 9 WHERE id = {held}");
+        open.execute_text(&hold).await.unwrap();
+        assert_eq!(promote().await, 49);
+        open.commit().await.unwrap();
+        assert_eq!(promote().await, 1);
+    } else {
+        assert_eq!(promote().await, 50);
+    }
+    assert_eq!(promote().await, 0);
+}
+
 on_both!(
+    one_entry_that_is_held_keeps_no_other_waiting,
     a_delay_is_the_databases_now_and_the_delay,
     a_manifest_is_queued_once,
     a_run_is_replayed_by_one_queued_entry,
