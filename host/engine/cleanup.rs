@@ -1,4 +1,5 @@
-//! Cleanup: deletes finished runs of the trains it is told to, and dead letters that were resolved long ago.
+//! Cleanup: deletes finished runs of the trains it is told to, dead letters that were resolved long ago, and old lines
+//! of logs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::engine::service::Service;
 use crate::model::ids::TenantId;
 use crate::model::timestamp::Timestamp;
 use crate::store::cleanup::{self, Cursor, Expired, Swept};
-use crate::store::{StoreError, dead_letters, tenants};
+use crate::store::{StoreError, dead_letters, logs, tenants};
 
 /// How often a batch is tried that somebody links to meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
@@ -35,6 +36,8 @@ pub struct CleanupConfig {
     pub trains: BTreeMap<String, Option<Duration>>,
     /// How long resolved dead letters are kept; `None`: for ever.
     pub dead_letter_retention: Option<Duration>,
+    /// How long lines of logs are kept whose runs stay; `None`: as long as their runs.
+    pub log_retention: Option<Duration>,
 }
 
 impl Default for CleanupConfig {
@@ -45,6 +48,7 @@ impl Default for CleanupConfig {
             batch_size: 1_000,
             trains: BTreeMap::new(),
             dead_letter_retention: Some(Duration::from_hours(30 * 24)),
+            log_retention: None,
         }
     }
 }
@@ -56,6 +60,8 @@ pub struct Report {
     pub runs: u64,
     /// How many dead letters were deleted.
     pub dead_letters: u64,
+    /// How many lines of logs were deleted.
+    pub log_lines: u64,
     /// Whether there was more to look at.
     pub has_more: bool,
 }
@@ -132,6 +138,25 @@ impl Cleanup {
         Ok(swept)
     }
 
+    /// Deletes what is old of the logs, in batches of the size that runs have.
+    async fn forget(&self, now: Timestamp, report: &mut Report) -> Result<(), EngineError> {
+        let config = &self.shared.config.cleanup;
+        let Some(retention) = config.log_retention else { return Ok(()) };
+        let before = now.saturating_sub(retention);
+        for _ in 0..BATCHES_MAX {
+            let size = config.batch_size;
+            let delete = self.shared.db.write(async |tx| logs::forget(tx, before, size).await);
+            let deleted: u64 =
+                delete.await.map_err(|error: StoreError| EngineError::from(error))?;
+            report.log_lines += deleted;
+            if deleted < u64::from(size) {
+                return Ok(());
+            }
+        }
+        report.has_more = true;
+        Ok(())
+    }
+
     async fn purge(&mut self, now: Timestamp) -> Result<u64, EngineError> {
         let Some(retention) = self.shared.config.cleanup.dead_letter_retention else {
             return Ok(0);
@@ -164,6 +189,7 @@ impl Service for Cleanup {
             if config.trains.is_empty() { Vec::new() } else { tenants::list(&mut tx).await? };
         drop(tx);
         let mut report = Report { dead_letters: self.purge(now).await?, ..Report::default() };
+        self.forget(now, &mut report).await?;
         for tenant in &tenants {
             for (train, retention) in &config.trains {
                 let before = now.saturating_sub(retention.unwrap_or(config.retention));

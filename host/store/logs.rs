@@ -85,3 +85,11 @@ pub async fn of_run(
         .bind(i64::from(limit))
         .fetch_all(c))
 }
+
+/// Deletes the oldest lines of all logs that were written before an instant, at most so many. Lines come in the order
+/// of their ids, so it looks at no more than it may delete.
+pub async fn forget(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM log WHERE logged_at < $1
+        AND id IN (SELECT id FROM log ORDER BY id LIMIT $2)";
+    execute!(tx, sqlx::query(sql).bind(before).bind(i64::from(limit)))
+}

@@ -173,7 +173,40 @@ async fn resolved_dead_letters_are_purged(w: Arc<World>) {
     assert_eq!(cleanup.pass().await.unwrap().dead_letters, 0);
 }
 
+/// Old lines of logs go although their runs stay, in batches; without a retention they stay as well.
+async fn old_lines_of_logs_are_deleted(w: Arc<World>) {
+    w.deploy("probe").await;
+    let logs = r#"{"acts":{"Act":[{"log":{"level":"info","message":"done"}}]}}"#;
+    let mut host = w
+        .host_with("one", |config| {
+            config.cleanup.log_retention = Some(Duration::from_mins(1));
+            config.cleanup.batch_size = 2;
+        })
+        .await;
+    let run = async |host: &mut TestHost| {
+        let new = NewEntry { input: Some(logs), ..NewEntry::new(w.store.tenant, "probe") };
+        w.store.enqueue(&new).await;
+        host.dispatch().await;
+        host.workers.idle().await;
+    };
+    for _ in 0..5 {
+        run(&mut host).await;
+    }
+    w.advance(61).await;
+    run(&mut host).await;
+    let lines = "SELECT CAST(metadata_id AS TEXT) FROM log ORDER BY id";
+    assert_eq!(w.store.rows(lines).await.len(), 6);
+    assert_eq!(pass(&w.host("keeps").await).await, Report::default());
+
+    let report = pass(&host).await;
+
+    assert_eq!((report.log_lines, report.has_more), (5, false));
+    assert_eq!(w.store.rows(lines).await, ["6"]);
+    assert_eq!(w.left().await.len(), 6);
+}
+
 engine_cases!(
+    old_lines_of_logs_are_deleted,
     old_runs_of_listed_trains_are_deleted,
     linked_runs_are_kept_together,
     expired_pairs_go_together,

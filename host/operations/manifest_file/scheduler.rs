@@ -17,7 +17,7 @@ const THIRTY_DAYS: Duration = Duration::from_hours(30 * 24);
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_hours(1);
 
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "polling_interval",
     "manifest_manager_polling_interval",
     "job_dispatcher_polling_interval",
@@ -42,6 +42,7 @@ const KEYS: [&str; 31] = [
     "metadata_cleanup_batch_size",
     "auto_purge_dead_letters",
     "dead_letter_retention_period",
+    "log_retention",
     "max_work_queue_entries_per_cycle",
     "dependent_priority_boost",
     "stale_staged_entry_timeout",
@@ -100,6 +101,8 @@ pub struct Scheduler {
     pub auto_purge_dead_letters: Option<bool>,
     /// How long resolved dead letters are kept.
     pub dead_letter_retention_period: Option<Duration>,
+    /// How long lines of logs are kept whose runs stay.
+    pub log_retention: Option<Duration>,
     /// How many entries a look at which manifests are due makes.
     pub max_work_queue_entries_per_cycle: Setting<u32>,
     /// How much higher the priority of a dependent's entries is than its manifest's.
@@ -142,6 +145,7 @@ impl Default for Scheduler {
             metadata_cleanup_batch_size: None,
             auto_purge_dead_letters: None,
             dead_letter_retention_period: None,
+            log_retention: None,
             max_work_queue_entries_per_cycle: Setting::Keep,
             dependent_priority_boost: None,
             stale_staged_entry_timeout: None,
@@ -177,6 +181,7 @@ impl Scheduler {
             ("metadata_cleanup_batch_size", self.metadata_cleanup_batch_size.is_some()),
             ("auto_purge_dead_letters", self.auto_purge_dead_letters.is_some()),
             ("dead_letter_retention_period", self.dead_letter_retention_period.is_some()),
+            ("log_retention", self.log_retention.is_some()),
         ];
         let stated = stated.into_iter().chain(self.staging_options());
         stated.filter(|(_, is_stated)| *is_stated).map(|(name, _)| name).collect()
@@ -287,6 +292,7 @@ impl Scheduler {
                 Duration::ZERO..=TEN_YEARS,
                 faults,
             ),
+            log_retention: section.duration("log_retention", SECOND..=TEN_YEARS, faults),
             ..Self::staging(section, faults)
         }
     }

@@ -323,7 +323,7 @@ fn a_train_has_one_retention() {
 /// W30, M1: every option has its range; what is past it is refused, all of it at once.
 #[test]
 fn every_option_has_its_range() {
-    let ranges: [(&str, &[&str], &[&str]); 22] = [
+    let ranges: [(&str, &[&str], &[&str]); 23] = [
         ("polling_interval", &["1s", "30d"], &["999ms", "31d"]),
         ("manifest_manager_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
         ("job_dispatcher_polling_interval", &["1s", "30d"], &["999ms", "31d"]),
@@ -332,6 +332,7 @@ fn every_option_has_its_range() {
         ("default_job_timeout", &["1s", "3650d"], &["0s", "3651d"]),
         ("failure_count_window", &["1s", "3650d"], &["0s", "3651d"]),
         ("dead_letter_retention_period", &["0s", "3650d"], &["3651d"]),
+        ("log_retention", &["1s", "3650d"], &["0s", "3651d"]),
         ("retry_delay", &["0s", "3650d"], &["3651d"]),
         ("max_retry_delay", &["0s", "3650d"], &["3651d"]),
         ("default_misfire_threshold", &["0s", "3650d"], &["3651d"]),
@@ -367,5 +368,5 @@ fn every_option_has_its_range() {
         wrong += &stated(key, outside[0]);
     }
     let faults = parsed(&wrong).unwrap_err();
-    assert_eq!(faults.lines().count(), 23, "{faults}");
+    assert_eq!(faults.lines().count(), ranges.len() + 1, "{faults}");
 }
