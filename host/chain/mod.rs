@@ -119,6 +119,16 @@ impl Chain {
         self.questions.get(key).and_then(|position| self.train.questions.get(*position))
     }
 
+    /// What each step asks in one call, in declared order: the decider that it names, and its questions in its words.
+    pub fn askings(&self) -> impl Iterator<Item = (Option<&str>, Vec<Question>)> {
+        let steps = self.train.tracks.iter().flat_map(|track| &track.steps);
+        self.train.root.iter().chain(steps).filter_map(|step| {
+            let asked = step.asked()?;
+            let questions = asked.questions.iter().filter_map(|key| key.question(self)).collect();
+            Some((asked.decider, questions))
+        })
+    }
+
     /// The step that a node stands for; none for `Resolve#0`.
     pub fn step(&self, node: &Node) -> Option<&Step> {
         let steps = match node.scope.checked_sub(1) {

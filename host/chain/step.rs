@@ -1,7 +1,8 @@
 //! What the kinds of steps have in common, so that verification, numbering and walking read a declaration the same way.
 
+use crate::chain::Chain;
 use crate::chain::declaration::{Asking, Gate, Scale, Step, Switch};
-use crate::model::question::QuestionKind;
+use crate::model::question::{Question, QuestionKind};
 
 /// A question with the words that a step asks it with, if they are its own.
 pub(super) struct AskedKey<'a> {
@@ -34,6 +35,17 @@ pub(super) struct TrackUse {
     pub(super) track: u32,
     /// Whether it is taken because the decision is not followed.
     pub(super) is_fallback: bool,
+}
+
+impl AskedKey<'_> {
+    /// The question in the step's words, where it has its own.
+    pub(super) fn question(&self, chain: &Chain) -> Option<Question> {
+        let mut question = chain.question(self.key)?.clone();
+        if let Some(words) = self.instructions {
+            question.instructions = words.to_string();
+        }
+        Some(question)
+    }
 }
 
 /// The scope of a track's nodes: as [`super::node::Node::scope`], 0 is the train's own chain.

@@ -101,11 +101,7 @@ impl Walk {
         let mut questions = Vec::with_capacity(asked.questions.len());
         for asked in &asked.questions {
             let question =
-                chain.question(asked.key).ok_or_else(|| host_fault("a question is missing"))?;
-            let mut question = question.clone();
-            if let Some(words) = asked.instructions {
-                question.instructions = words.to_string();
-            }
+                asked.question(&chain).ok_or_else(|| host_fault("a question is missing"))?;
             let occurrence = self.memory.count_asking(asked.key);
             questions.push(AskedQuestion { question, occurrence });
         }

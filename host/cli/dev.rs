@@ -23,7 +23,7 @@ use crate::decide::state_hash::{KEY_BYTES_MIN, StateHasher};
 use crate::engine::config::EngineConfig;
 use crate::engine::supervisor::Engine;
 use crate::operations::manifest_file::ManifestFile;
-use crate::operations::recording;
+use crate::operations::{recording, vetting};
 use crate::store::Db;
 use crate::store::manifests::Setting;
 
@@ -147,7 +147,8 @@ pub(super) fn interrupts() -> Result<mpsc::Receiver<()>, CliError> {
 /// Gives a host its key, and refuses one that would run what it must not.
 ///
 /// # Errors
-/// [`CliError::Operation`] when it does not record decisions and there are trains that ask.
+/// [`CliError::Operation`] when it does not record decisions and there are trains that ask, or when its deciders cannot
+/// be asked what trains ask.
 pub(super) async fn ready(config: &mut EngineConfig, db: &Db) -> Result<(), CliError> {
     if let Some(key) = std::env::var_os(STATE_HASH_KEY) {
         let key = key.to_str().and_then(|key| StateHasher::of_base64(key).ok());
@@ -159,7 +160,14 @@ pub(super) async fn ready(config: &mut EngineConfig, db: &Db) -> Result<(), CliE
         }
         config.hasher = key.unwrap_or_else(StateHasher::unresolved);
     }
-    if config.records_decisions { Ok(()) } else { Ok(recording::refuse_without(db).await?) }
+    if !config.records_decisions {
+        recording::refuse_without(db).await?;
+    }
+    // A script that answers everything takes everything.
+    if config.answers.is_none() {
+        vetting::refuse_unaskable(db, &config.deciders).await?;
+    }
+    Ok(())
 }
 
 /// Options that a file states for the host.
@@ -214,6 +222,7 @@ pub(super) fn set(config: &mut EngineConfig, file: &ManifestFile) {
     take(stated.metadata_cleanup_interval, &mut cleanup.interval);
     take(stated.metadata_cleanup_retention, &mut cleanup.retention);
     take(stated.metadata_cleanup_batch_size, &mut cleanup.batch_size);
+    cleanup.log_retention = stated.log_retention.or(cleanup.log_retention);
     if let Some(trains) = &stated.metadata_cleanup_trains {
         cleanup.trains.clone_from(trains);
     }

@@ -48,3 +48,4 @@ pub mod tenants;
 pub mod tokens;
 pub mod trains;
 pub mod triggers;
+pub mod vetting;
